@@ -69,12 +69,12 @@ def explain(
     Raises:
         UsageError: there is no such job (names the nearest), or several; or the cluster is not told.
     """
-    announce = progress or (lambda _text, _done, _all: None)
+    notify = progress or (lambda _text, _done, _all: None)
     cluster = _cluster(store, job, options.cluster)
     name = _find(store, cluster, job)
     chosen = {"cluster": cluster, "job": name}
-    announce("reading jobs", 0, 3)
-    shared = SharedTables(store, cluster, options, lambda text: announce(text, 1, 3))
+    notify("reading jobs", 0, 3)
+    shared = SharedTables(store, cluster, options, lambda text: notify(text, 1, 3))
     if shared.matching and not store.value("SELECT count(*) FROM base_filtered_jobs WHERE job = $job", {"job": name}):
         raise UsageError(f"job {name} is not among the jobs chosen: {options.filter.description(*shared.matching)}")
     among = (
@@ -84,7 +84,7 @@ def explain(
     shared.ensure(("gang_machines",))
     signatures = load_signatures(options.signatures, learned=options.learned)
     failure_table.build(store, cluster, signatures, job=name)
-    announce("reading logs", 2, 3)
+    notify("reading logs", 2, 3)
     [facts] = _rows(store, "explain_job", chosen)
     found = _JobFacts(store, chosen, signatures)
     attempts = tuple(_tried(row, found) for row in _rows(store, "explain_attempts", chosen))
@@ -94,7 +94,7 @@ def explain(
         text for text in warnings if "quotas of" in text or "rack is a guess" in text or "racks are guesses" in text
     ]
     made, where, note = _decisions(store, cluster, name, decisions)
-    announce("done", 3, 3)
+    notify("done", 3, 3)
     return Explanation(
         cluster=cluster,
         job=name,

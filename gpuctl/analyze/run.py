@@ -55,19 +55,19 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
     steps = len(queries) + 2
     done = 0
 
-    def announce(text: str) -> None:
+    def notify(text: str) -> None:
         if progress is not None:
             progress(text, done, steps)
 
-    announce("reading jobs")
+    notify("reading jobs")
     set_memory(store)
     counted = _counted(queries)
-    shared = SharedTables(store, cluster, options, announce, _statements(queries, counted), numbers=counted)
+    shared = SharedTables(store, cluster, options, notify, _statements(queries, counted), numbers=counted)
     found: dict[str, ResultTable] = {}
     found_caveats = caveats.find(store, shared, cluster)
     found_caveats += [Caveat(1.0, literal(PODS.format(unit=unit)))] if unit else []
     for done, one in enumerate(queries, 1):  # noqa: B007 - tell() says how far it is
-        announce(one.name)
+        notify(one.name)
         try:
             query = of_units(one, unit) if unit else one
             table = _ask(store, query, shared, called, options, kept=one.name in read)
@@ -88,7 +88,7 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
     if site is not None:
         settings |= {"quotas": site.quota_note, "racks": site.rack_note, "borrowing": site.borrow_note}
     done = steps
-    announce("done")
+    notify("done")
     return Analysis(
         cluster=called,
         tables=tables,

@@ -78,7 +78,7 @@ class SharedTables:
         store: Store,
         cluster: str,
         options: Options,
-        tell: Callable[[str], None],
+        notify: Callable[[str], None],
         statements: Iterable[str] | None = None,
         *,
         numbers: Mapping[str, Collection[str]] | None = None,
@@ -94,7 +94,7 @@ class SharedTables:
             numbers: those that `scalars` will be asked for, by the file that they are of.
         """
         self.site: Site | None = None
-        self._store, self.cluster, self._options, self._tell = store, cluster, options, tell
+        self._store, self.cluster, self._options, self._notify = store, cluster, options, notify
         self._notebook = options.definition == "notebook"
         self.duration = "span" if self._notebook else options.duration or _known_duration(store, cluster)
         self._values = {
@@ -295,7 +295,7 @@ class SharedTables:
     def _delays(self) -> None:
         from gpuctl.analyze import delay_table
 
-        self._tell("explaining waits")
+        self._notify("explaining waits")
         options = self._options
         if options.quotas:
             queues = self._store.frame("SELECT queue FROM base_queues UNION SELECT queue FROM base_jobs")
@@ -312,7 +312,7 @@ class SharedTables:
     def _fragmentation(self) -> None:
         from gpuctl.analyze import fragmentation
 
-        self._tell("placing waiting gangs")
+        self._notify("placing waiting gangs")
         with _beside_arrays(self._store):
             fragmentation.build(self._store, self._options.by or "hour")
 
@@ -320,7 +320,7 @@ class SharedTables:
         from gpuctl.analyze import failure_table
         from gpuctl.joblogs.table import load as load_signatures
 
-        self._tell("classifying failures")
+        self._notify("classifying failures")
         failure_table.build(
             self._store, self.cluster, load_signatures(self._options.signatures, learned=self._options.learned)
         )
@@ -329,7 +329,7 @@ class SharedTables:
         from gpuctl.analyze import reliability_tables
         from gpuctl.joblogs.table import load as load_signatures
 
-        self._tell("finding causes of interruptions")
+        self._notify("finding causes of interruptions")
         table = load_signatures(self._options.signatures, learned=self._options.learned)
         with _beside_arrays(self._store):
             reliability_tables.build(self._store, self.cluster, table)
@@ -342,7 +342,7 @@ class SharedTables:
     def _machines(self) -> None:
         from gpuctl.analyze import bad_machines
 
-        self._tell("testing machines")
+        self._notify("testing machines")
         bad_machines.build(self._store)
 
 

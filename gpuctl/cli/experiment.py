@@ -382,6 +382,7 @@ def _figures(
                 base, plan, cells, engine=engine, progress=at, notify=lambda text: message(text, quiet=given.quiet)
             )
         except KeyboardInterrupt:
-            where = "and saved: run the same command again for the rest" if cells else "and lost; with --parquet DIR they are saved"
+            lost = "and lost; with --parquet DIR they are saved"
+            where = "and saved: run the same command again for the rest" if cells else lost
             message(f"gpuctl: interrupted; {done:,} of {len(plan):,} replays are done {where}")
             raise typer.Exit(ExitCode.INTERRUPTED) from None
