@@ -89,7 +89,7 @@ class SharedTables:
             store: open.
             cluster: its name in the store.
             options: the choices that shape the figures.
-            tell: called with what is being done.
+            notify: called with what is being done.
             statements: all that will be asked, so that no column is made in vain; None: anything.
             numbers: those that `scalars` will be asked for, by the file that they are of.
         """
