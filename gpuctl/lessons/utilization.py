@@ -72,8 +72,8 @@ class Use:
 
 def read(case: Case) -> Use | None:
     """The attempts of a case that have at least `LEAST_SAMPLES`; None if the trace has no telemetry of them."""
-    shared = SharedTables(case.store, case.cluster, case.options, case.notify)
-    sampled = pl.DataFrame(shared.rows("attempt_use"), infer_schema_length=None)
+    tables = SharedTables(case.store, case.cluster, case.options, case.notify)
+    sampled = pl.DataFrame(tables.rows("attempt_use"), infer_schema_length=None)
     if not sampled.height:
         return None
     c = pl.col
