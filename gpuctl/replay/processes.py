@@ -1,4 +1,4 @@
-"""Replays policies in this process, one after the other, or in several processes side by side; both end at a Ctrl-C."""
+"""Replays policies in this process, one after the other, or in several processes; both end at a Ctrl-C."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Outcome, Workload
 
     Progress = Callable[[Sequence[int], int, Sequence[float]], None]
-    """Told how many jobs have ended under each policy, in the order asked for, of how many, and to which second each
-    policy's simulation has come."""
+    """Called with the ended jobs of each policy, in the requested order, the number of all jobs, and the present second
+    of each policy's simulation."""
 
 
 class Task(Protocol):
-    """What all processes are given."""
+    """The common input of all processes."""
 
     @property
     def workload(self) -> Workload:
@@ -41,10 +41,10 @@ class Task(Protocol):
 
 
 class CtrlC:
-    """Answers Ctrl-C while policies run: once, though Polars may raise it beside Python, and not while it is held.
+    """Handles Ctrl-C while policies run: once, although Polars may also raise it, and not while it is held.
 
     Attributes:
-        over: it was answered; what comes after that is swallowed.
+        over: it was handled; later ones are ignored.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class CtrlC:
         self._before: Any = None
 
     def __enter__(self) -> Self:
-        # only the main thread may say what a signal does, and where it is ignored it stays so
+        # only the main thread may set a signal's handler, and an ignored signal stays ignored
         before = signal.getsignal(signal.SIGINT)
         if threading.current_thread() is threading.main_thread() and callable(before):
             self._before = before
@@ -67,7 +67,7 @@ class CtrlC:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Ctrl-C waits for the end of this, and does not reach processes that are started meanwhile."""
+        """Defer Ctrl-C to the end of this context, and keep it from processes started within."""
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         self._held = True
         try:
@@ -98,15 +98,15 @@ def in_turn(task: Task, progress: Progress | None) -> Iterator[tuple[int, Outcom
         simulation = task.run(number, at)
         at(task.workload.size, task.workload.size, simulation.now)
         outcome = simulation.outcome(last=True)
-        # its memory goes before tables are made
+        # its memory is freed before tables are made
         del simulation
         yield number, outcome
 
 
 def side_by_side(task: Task, processes: int, progress: Progress | None, ctrl_c: CtrlC) -> Iterator[tuple[int, Outcome]]:
-    """Each policy in a process of its own, so many at a time; outcomes as they come."""
+    """Each policy in its own process, a limited number at a time; yields outcomes as they finish."""
     context = get_context("spawn")
-    # it would let SIGINT through again while the first process starts
+    # it would unblock SIGINT while the first process starts
     resource_tracker.ensure_running()
     left = list(range(len(task.policies)))[::-1]
     running: dict[Connection, tuple[int, SpawnProcess]] = {}
@@ -168,13 +168,13 @@ def _failure(policy: str, error: Exception | None, process: SpawnProcess) -> Exc
 
 
 def _work(connection: Connection, task: Task, number: int) -> None:
-    """What a process does: one replay. Sends ``progress``, and at the end ``outcome`` or ``error``."""
+    """Run one replay in a process. Sends ``progress``, and at the end ``outcome`` or ``error``."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         simulation = task.run(number, lambda ended, _size, second: connection.send(("progress", (ended, second))))
         connection.send(("outcome", simulation.outcome(last=True)))
     except BrokenPipeError:
-        # whoever asked is gone
+        # the parent is gone
         return
     except GpuctlError as error:
         connection.send(("error", error))

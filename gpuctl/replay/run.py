@@ -1,4 +1,4 @@
-"""Replays a workload under several policies, and keeps what is done after a Ctrl-C."""
+"""Replays a workload under several policies, and keeps finished outcomes after a Ctrl-C."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ if TYPE_CHECKING:
     from gpuctl.replay.processes import Progress
 
 FEW_JOBS = 2000
-"""With fewer jobs starting a process takes longer than a replay: one process, unless told otherwise."""
+"""Below this number of jobs, starting a process takes longer than a replay: one process by default."""
 
-TOO_LARGE = "the nodes that it may use have fewer GPUs than it asks for"
+TOO_LARGE = "the nodes that it may use have fewer GPUs than it requests"
 """Reason of jobs that are not run, in the decision log."""
 
 
 class ReplayInterrupted(KeyboardInterrupt):
-    """Ctrl-C; what was done until then is kept.
+    """Ctrl-C; finished outcomes are kept.
 
     Args:
-        outcomes: of the policies that were done, in the order asked for.
+        outcomes: of the finished policies, in the requested order.
         missing: the other policies.
     """
 
@@ -70,7 +70,7 @@ class ReplayInterrupted(KeyboardInterrupt):
 
 @dataclass(frozen=True)
 class Models:
-    """What holds for every policy of a comparison, as names: see `gpuctl.replay.engine.setup.Settings`."""
+    """The settings shared by all policies of a comparison, as names: see `gpuctl.replay.engine.setup.Settings`."""
 
     rates: str | SpeedTable | SpreadSpeeds = "recorded"
     overhead: str | None = None
@@ -85,7 +85,7 @@ class Models:
     compared: bool = False
 
     def settings(self, workload: Workload, cluster: Cluster, assumed: Mapping[str, str] | None = None) -> Settings:
-        """The models with the numbers of each job; what is assumed holds where the user has asked for nothing."""
+        """The models with the numbers of each job; policies' own assumptions apply unless the user sets others."""
         assumed = assumed or {}
         speeds = assumed.get("rates", self.rates) if self.own_speeds else self.rates
         cost = self.overhead or assumed.get("overhead", "none")
@@ -103,18 +103,18 @@ class Models:
 
 
 def one_speed_model(policies: Sequence[tuple[str, dict[str, str]]]) -> bool:
-    """Whether policies that are compared assume the same; if they do not, all of them use that of `SHARED_MODELS`."""
+    """Whether the compared policies assume the same; otherwise all use that of `SHARED_MODELS`."""
     assumed = (make(name, params).assumes().get("rates", SHARED_MODELS["rates"]) for name, params in policies)
     return len(set(assumed)) <= 1
 
 
 _AS_PYTHON_S: list[float] = []
-"""CPU seconds of each replay that this process has run as Python; Numba is imported once for all."""
+"""CPU seconds of each replay that this process has interpreted; Numba is imported once for all."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What all processes are given."""
+    """The common input of all processes."""
 
     workload: Workload
     cluster: Cluster
@@ -131,7 +131,7 @@ class Task:
         return one_speed_model(self.policies)
 
     def own_models(self, number: int) -> tuple[Note, ...]:
-        """What one of the policies would go by alone, where it goes by other models in this comparison."""
+        """Notes on models that a policy would use alone, if this comparison uses others."""
         name, params = self.policies[number]
         if not self.mixed:
             return ()
@@ -140,7 +140,7 @@ class Task:
         return standalone_models(make(name, params), params, which, self.workload, self.cluster)
 
     def simulation(self, number: int, *, interpreted: bool = False) -> Simulation:
-        """The replay of one of the policies, before its first instant."""
+        """The simulation of one of the policies, before its first instant."""
         name, params = self.policies[number]
         policy = make(name, params)
         assumed = policy.shared(params) if self.mixed else policy.assumes()
@@ -151,13 +151,13 @@ class Task:
         return Simulation(self.workload, cluster, policy, models, label(name), interpreted=interpreted)
 
     def run(self, number: int, progress: Callable[[int, int, float], None]) -> Simulation:
-        """Replay one of the policies to its end: as Python where that is done sooner (`gpuctl.replay.compile_cost`)."""
+        """Replay one of the policies to its end: interpreted if that is faster (`gpuctl.replay.compile_cost`)."""
         kind, jobs = find(self.policies[number][0]), self.workload.size
         simulation = self.simulation(number, interpreted=_interpreted(kind, jobs))
         begin = time.process_time()
 
         def at(ended: int, size: int, second: float) -> None:
-            # the estimate was wrong: it goes on compiled from here
+            # the estimate was wrong: continue compiled from here
             spent = time.process_time() - begin
             if simulation.interpreted and spent > compile_cost.LOADING_S and not UNCOMPILED:
                 compiled = all(map(is_compiled, entries(kind)))
@@ -204,20 +204,20 @@ def replay(
         limits: end jobs at their time limits.
         seed: random seed for stochastic policies.
         mode: how every policy preempts: now | epoch | abort; None: each policy's own way.
-        resources: what jobs ask for and nodes have, see `gpuctl.replay.models.resources`.
+        resources: those that count, see `gpuctl.replay.models.resources`.
         pairs: speeds of packed jobs by the classes of both; None: one speed for all, see `gpuctl.replay.models.speed`.
         time_slice: seconds of a turn of jobs that share GPUs by turns, and of the switch between two.
-        own_speeds: where a policy assumes a speed model it takes the place of `rates`.
-        compared: policies with models of their own are compared with others, not all of them in this call.
-        processes: at most so many at a time; None: one for each policy, up to the processors there are, and a single
-            one for fewer than `FEW_JOBS` jobs. With one everything runs in this process.
+        own_speeds: a speed model that a policy assumes replaces `rates`.
+        compared: policies with their own models are compared with others, some of them outside this call.
+        processes: most at a time; None: one per policy, up to the number of processors, and a single one for fewer than
+            `FEW_JOBS` jobs. With one everything runs in this process.
         progress: called from time to time.
-        skip_unplaceable: do not run jobs that fit on no nodes that they may use; they are in the outcomes as
-            ``unplaceable``. Else such jobs are an error.
+        skip_unplaceable: do not run jobs that fit on no permitted nodes; outcomes list them as ``unplaceable``.
+            Otherwise they are an error.
         notify: called with a line for the user: that code is being compiled, that a policy is done.
 
     Returns:
-        one outcome a policy, in the order of `names`.
+        one outcome per policy, in the order of `names`.
 
     Raises:
         InputError: jobs or nodes cannot be replayed; nothing was run.
@@ -230,7 +230,7 @@ def replay(
     run = workload if placeable is None else take(workload, placeable)
     check(run, cluster, resources, speeds)
     task = Task(run, cluster, models, tuple((name, dict(params)) for name, params in names))
-    # what is wrong with names and parameters, and with jobs for a policy, is found before the first one runs
+    # errors in names and parameters, and in jobs for a policy, are found before the first one runs
     models.settings(run, cluster)
     unlimited = _check_limits(run, task.policies)
     one = _one_job(task)
@@ -262,14 +262,14 @@ def start_simulation(
     workload: Workload, cluster: Cluster, policy: tuple[str, dict[str, str]], models: Models, *,
     skip_unplaceable: bool = False,
 ) -> Simulation:  # fmt: skip
-    """A replay before its first instant, for who looks at it instant by instant.
+    """Return a simulation before its first instant, to advance it step by step.
 
     Args:
         workload: the jobs.
         cluster: the nodes.
         policy: name and parameters.
         models: see `replay`.
-        skip_unplaceable: leave out jobs that fit on no nodes that they may use; else they are an error.
+        skip_unplaceable: leave out jobs that fit on no permitted nodes; otherwise they are an error.
 
     Raises:
         InputError: jobs or nodes cannot be replayed.
@@ -285,14 +285,14 @@ def start_simulation(
 
 
 def _check_limits(workload: Workload, policies: Sequence[tuple[str, dict[str, str]]]) -> list[tuple[Note, ...]]:
-    """See that policies that plan with time limits have some; for each policy a note where some jobs have none."""
+    """Check that policies that plan with time limits have some; returns a note per policy if some jobs have none."""
     notes: list[tuple[Note, ...]] = []
     for name, params in policies:
         left = int(np.isnan(own(workload, params).planned_time).sum()) if find(name).plans else 0
         if left and left == workload.size:
             raise UsageError(
                 f"{name} plans with time limits, and no job of {workload.name} has one",
-                hint="say which to assume: --limits-from steps (guesses from true run times), true, or a CSV of "
+                hint="choose an assumption: --limits-from steps (guesses from true run times), true, or a CSV of "
                 "gpuctl predict runtime",
             )
         text = note(
@@ -306,10 +306,10 @@ def _check_limits(workload: Workload, policies: Sequence[tuple[str, dict[str, st
 
 
 def _one_job(task: Task) -> Task:
-    """The same with one of the jobs, to see what is wrong with policies, and to compile them."""
+    """The task with a single job, to check policies, and to compile them."""
     jobs = task.workload
     known = np.flatnonzero(np.isfinite(jobs.recorded_start[jobs.segment_start[:-1]]))
-    # a file of limits may say nothing of this one job
+    # a file of limits may lack this one job
     policies = [
         (name, {key: value for key, value in params.items() if key != "limits_from"}) for name, params in task.policies
     ]
@@ -319,18 +319,18 @@ def _one_job(task: Task) -> Task:
 
 
 def _report_never(task: Task, say: Callable[[str], None]) -> None:
-    """Name the jobs that can never start under a policy, for its placement or a quota, before anything runs."""
+    """Report jobs that can never start under a policy, for its placement or a quota, before anything runs."""
     jobs, cluster = task.workload, task.cluster
     quota = np.full(len(jobs.queues) + 1, np.inf)
     quota[: cluster.quota.size] = cluster.quota[: len(jobs.queues)]
-    # a gang that fits on one of the nodes that it may use is placed somehow
+    # a gang that fits on one of its permitted nodes can be placed
     kinds = [cluster.gpu_type == kind for kind in np.unique(cluster.gpu_type)]
     kinds += [nodes for nodes in cluster.queue_nodes if nodes is not None and len(nodes)]
     one = min(int(cluster.gpus[nodes].max()) for nodes in kinds)
     large = np.flatnonzero((jobs.gpus > one) | (jobs.gpus > quota[jobs.queue]))
     for number, (name, params) in enumerate(task.policies if large.size else ()):
         if not isinstance(make(name, params), PythonPolicy):
-            # a file of limits may say nothing of these
+            # a file of limits may lack these
             plain = (*task.policies[:number], (name, {k: v for k, v in params.items() if k != "limits_from"}))
             some = dataclasses.replace(task, workload=take(jobs, large), policies=plain)
             simulation = some.simulation(number, interpreted=True)
@@ -341,7 +341,7 @@ def _report_never(task: Task, say: Callable[[str], None]) -> None:
 def _placeable(
     workload: Workload, cluster: Cluster, resources: tuple[str, ...], speeds: SpeedTable | None
 ) -> Ints | None:
-    """The jobs that can be placed; None where all can."""
+    """The jobs that can be placed; None if all can."""
     large = unplaceable(workload, cluster, resources, speeds)
     if not large.size:
         return None
@@ -355,24 +355,24 @@ def _processors() -> int:
 
 
 def _interpreted(kind: type[Policy], jobs: int) -> bool:
-    """Whether to begin the replay of so many jobs as Python; looks for compiled code only where that matters."""
+    """Whether to start a replay interpreted; checks for compiled code only if it matters."""
     if not UNCOMPILED and "numba" in sys.modules and all(loop.fast.signatures for loop in entries(kind)):
-        # an earlier replay in this process has paid for loading
+        # an earlier replay in this process has already loaded it
         return False
     small = compile_cost.may_interpret(jobs, compiled=None)
     if small and (UNCOMPILED or sum(_AS_PYTHON_S) <= compile_cost.LOADING_S):
         return True
-    # one small replay is done before Numba is loaded, many are not
+    # one small replay finishes before Numba is loaded, many do not
     return not all(map(is_compiled, entries(kind))) and compile_cost.may_interpret(jobs, compiled=False)
 
 
 def _compile(task: Task, jobs: int, notify: Callable[[str], None]) -> None:
-    """Compile before the processes start, so that it is done once, where an earlier run has not left compiled code.
+    """Compile once before the processes start, unless an earlier run has left compiled code.
 
     Args:
         task: one job.
-        jobs: how many there will be: few are replayed as Python.
-        notify: called where it is necessary.
+        jobs: their number; few are interpreted.
+        notify: called if compiling is necessary.
     """
     kinds = [find(name) for name, _ in task.policies]
     new = [
@@ -383,11 +383,11 @@ def _compile(task: Task, jobs: int, notify: Callable[[str], None]) -> None:
     if not new:
         return
     notify("compiling the simulator (once; 5 to 15 s per policy)")
-    # a compiler makes millions of small objects, none of them garbage: looking for some takes a fifth of its time
+    # a compiler makes millions of small objects, none of them garbage: collecting takes a fifth of its time
     gc.disable()
     try:
         for number in new:
-            # what a user's own code does is not done twice
+            # a user's own code does not run twice
             if not issubclass(kinds[number], PythonPolicy):
                 task.simulation(number).run()
     finally:
@@ -403,15 +403,15 @@ def compile_for(
     notify: Callable[[str], None] | None = None,
     **models: Any,
 ) -> None:
-    """Compile what policies need, where so many jobs in all are done sooner compiled and nothing is compiled yet.
+    """Compile the policies' code, if that is faster for the total of jobs and not done yet.
 
     Args:
         workload: jobs of the kind that will be replayed.
         cluster: nodes, likewise.
         policies: each with its parameters.
-        jobs: how many will be replayed in all.
-        notify: called with a line for the user where something is compiled.
-        models: as `replay` takes them.
+        jobs: total number to be replayed.
+        notify: called with a line for the user if something is compiled.
+        models: as for `replay`.
 
     Raises:
         InputError: jobs or nodes cannot be replayed.
@@ -426,12 +426,12 @@ def compile_for(
 
 
 def entries(kind: type[Policy]) -> list[Any]:
-    """Return the functions by which a policy enters compiled code."""
+    """Return the compiled entry functions of a policy."""
     return [view_kernel.next_decision if issubclass(kind, PythonPolicy) else kind.run or list_kernel.run]
 
 
 def _whole(outcome: Outcome, workload: Workload, placeable: Ints) -> Outcome:
-    """Put the jobs that were not run into an outcome, so that it has a row for each job of the workload."""
+    """Add the jobs that were not run to an outcome, so that it has a row for each job of the workload."""
     rest = np.setdiff1d(np.arange(workload.size), placeable)
     names, users = (np.array([*texts, ""], object) for texts in (workload.queues, workload.users))
     submit = workload.submit[rest]

@@ -1,8 +1,8 @@
-"""Calls on workers of Dask: of a cluster that is there, or in jobs of Slurm that are submitted for them.
+"""Calls on workers of Dask: of an existing cluster, or in Slurm jobs submitted for them.
 
-Dask's scheduler, workers and clients send each other pickles: whoever may talk to one of them can run code as the
-user that it runs as. A cluster that is there is therefore the user's own to trust (``dask+tls://`` where others share
-its network); one that is started in Slurm takes TLS with keys made for it alone.
+Dask's scheduler, workers and clients send each other pickles: anyone who can connect to one of them can run code as its
+user. An existing cluster is therefore trusted by the user (use ``dask+tls://`` on a shared network); one started in
+Slurm uses TLS with its own keys.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
     R = TypeVar("R")
 
 PATIENCE_S = 20
-"""How long a scheduler may take to answer."""
+"""Timeout of a scheduler's answer."""
 
 LOOK_S = 2.0
-"""How long nothing is done until workers are counted, and how often then."""
+"""Idle time until workers are counted, and the interval from then on."""
 
 ALONE_S = 600.0
-"""How long there may be no worker at the address of a scheduler."""
+"""Longest time without a worker at a scheduler's address."""
 
 _LOGGERS = ("distributed", "distributed.client", "distributed.core", "tornado.application", "asyncio")
-# what all calls share goes to the scheduler once, and from there to the workers
+# shared data go to the scheduler once, and from there to the workers
 _LARGE = {"distributed.admin.large-graph-warning-threshold": "1 TiB"}
 _ALONE = threading.Lock()
 
@@ -57,10 +57,10 @@ def run(
 
     Raises:
         DependencyError: Dask is not installed.
-        UsageError: there is no Slurm, or it takes no such job.
+        UsageError: there is no Slurm, or it rejects the job.
         InputError: no scheduler answers, it is gone, there is no worker for `ALONE_S`, or workers are killed again and
             again.
-        GpuctlError: one that `work` raised, or that a worker's versions are not ours.
+        GpuctlError: one that `work` raised, or a worker has other versions.
     """
     dask, distributed = _installed(engine)
     with ExitStack() as stack:
@@ -80,7 +80,7 @@ def run(
 def _completed(
     distributed: Any, client: Any, futures: list[Any], engine: Engine, notify: Callable[[str], None]
 ) -> Iterator[Any]:
-    """Futures as they are done. Where no worker is left, say so, and wait for others: of Slurm's queue, no end of time.
+    """Yield futures as they finish; without workers, report it and wait for others, in Slurm's queue without limit.
 
     Raises:
         InputError: no worker comes.
@@ -101,17 +101,19 @@ def _completed(
         elif alone is None:
             alone = now
             limit = "" if engine.kind == "slurm" else f", for {ALONE_S / 60:g} min at most"
-            notify(f"there is no worker at the moment: waiting for one{limit}; Ctrl-C ends this and keeps what is done")
+            notify(
+                f"there is no worker at the moment: waiting for one{limit}; Ctrl-C ends this and keeps finished results"
+            )
         elif engine.kind != "slurm" and now - alone > ALONE_S:
             raise InputError(
                 f"{engine.address}: no worker for {ALONE_S / 60:g} min",
-                hint="start workers with `dask worker HOST:PORT --nthreads 1`, and run the same command again: what is "
-                "kept is not done twice",
+                hint="start workers with `dask worker HOST:PORT --nthreads 1`, and run the command again: finished "
+                "results are reused",
             )
 
 
 def _workers(client: Any) -> bool:
-    """Whether there are any, or nobody to ask: a scheduler that is gone cancels all futures."""
+    """Whether futures were cancelled, which a lost scheduler does to all."""
     try:
         return client.status != "running" or bool(client.nthreads())
     except (OSError, TimeoutError, CancelledError, asyncio.CancelledError):
@@ -119,7 +121,7 @@ def _workers(client: Any) -> bool:
 
 
 def _cancelled(client: Any, futures: list[Any]) -> None:
-    """Take back what is not done; where the scheduler is gone there is nothing to take back."""
+    """Cancel unfinished futures, unless the scheduler is gone."""
     if client.status == "running":
         client.cancel(futures)
 
@@ -129,7 +131,7 @@ def _same(value: S) -> S:
 
 
 def _call(work: Callable[[S, T], R], wanted: dict[str, str], shared: S, task: T) -> R:
-    """What a worker does. One call at a time: compiled code is made and policies are loaded once a process."""
+    """Run one call in a worker. One at a time: code is compiled and policies are loaded once per process."""
     own = _versions()
     if own != wanted:
         differences = ", ".join(
@@ -144,7 +146,7 @@ def _call(work: Callable[[S, T], R], wanted: dict[str, str], shared: S, task: T)
 
 
 def _versions() -> dict[str, str]:
-    """What results may depend on."""
+    """Versions that results may depend on."""
     return {
         "gpuctl": __version__,
         "Python": ".".join(platform.python_version_tuple()[:2]),
@@ -167,14 +169,14 @@ def _installed(engine: Engine) -> tuple[ModuleType, ModuleType]:
             f"--engine {engine.kind} needs packages that are not installed: {error}",
             hint="pip install 'gpuctl-toolkit[dask]'",
         ) from error
-    # what matters comes as an exception; importing it has set the levels
+    # relevant messages come as exceptions; importing it has set the levels
     for name in _LOGGERS:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     return dask, distributed
 
 
 def _jobqueue() -> Any:
-    """Import dask-jobqueue; its module ``runner`` takes SIGINT for itself, to exit as if all were done."""
+    """Import dask-jobqueue; its module ``runner`` installs a SIGINT handler that exits as if all were done."""
     answers = signal.getsignal(signal.SIGINT)
     try:
         import dask_jobqueue
@@ -206,12 +208,12 @@ def _result(distributed: Any, future: Any, engine: Engine) -> Any:
     except (CancelledError, asyncio.CancelledError, OSError, TimeoutError) as error:
         raise InputError(
             f"{engine.address or engine.kind}: the connection to the scheduler of Dask is lost",
-            hint="run the same command again; what is kept is not done twice",
+            hint="run the same command again; finished results are reused",
         ) from error
 
 
 def _slurm(engine: Engine, tasks: int, stack: ExitStack, notify: Callable[[str], None]) -> Any:
-    """A cluster whose workers are jobs of Slurm; what Dask's configuration says of ``jobqueue.slurm`` holds."""
+    """A cluster whose workers are Slurm jobs, with ``jobqueue.slurm`` of Dask's configuration."""
     from gpuctl.spread.engine import SLURM_JOBS
 
     program = shutil.which("sbatch")
@@ -236,8 +238,8 @@ def _slurm(engine: Engine, tasks: int, stack: ExitStack, notify: Callable[[str],
     if completed.returncode:
         message = completed.stderr.strip().removeprefix("sbatch: error: ")
         raise UsageError(
-            f"--engine slurm: Slurm takes no such job: {message}",
-            hint="DASK_JOBQUEUE__SLURM__QUEUE=PARTITION, __ACCOUNT, __MEMORY and __WALLTIME say what jobs ask for",
+            f"--engine slurm: Slurm rejects the job: {message}",
+            hint="DASK_JOBQUEUE__SLURM__QUEUE=PARTITION, __ACCOUNT, __MEMORY and __WALLTIME set what jobs request",
         )
     count = min(tasks, engine.processes or SLURM_JOBS)
     # jobs that end are replaced

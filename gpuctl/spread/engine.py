@@ -1,4 +1,4 @@
-"""Where calls run: what ``--engine`` names, and one way to run them that gives the same results everywhere."""
+"""Where calls run, as set by ``--engine``; results are the same everywhere."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LOCAL, DASK, SLURM = "local", "dask", "slurm"
 SLURM_JOBS = 8
-"""Jobs of Slurm that are asked for unless the user says how many."""
+"""Default number of Slurm jobs."""
 _DASK = re.compile(r"dask(\+tls)?://(\[[0-9A-Fa-f:]+\]|[\w.-]+):(\d{1,5})/?")
 
 
@@ -28,10 +28,9 @@ class Engine:
     Attributes:
         kind: `LOCAL`, `DASK` or `SLURM`.
         address: of a Dask scheduler, as Dask writes it: ``tcp://HOST:PORT`` or ``tls://HOST:PORT``.
-        processes: at most so many calls at a time; None: one for each processor, or `SLURM_JOBS`. A Dask cluster that
-            is there has the workers that it has.
-        folder: where jobs of Slurm leave what they print, and the keys by which they are known; None: nowhere, and
-            the working directory.
+        processes: most calls at a time; None: one per processor, or `SLURM_JOBS`. An existing Dask cluster has its own
+            workers.
+        folder: for output of Slurm jobs and TLS keys; None: no output, and keys in the working directory.
     """
 
     kind: str = LOCAL

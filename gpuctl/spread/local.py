@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     R = TypeVar("R")
 
 ATTEMPTS = 3
-"""A task that has killed so many workers is not tried again."""
+"""Number of killed workers after which a task is not retried."""
 
 
 @dataclass
@@ -34,7 +34,7 @@ class _Worker:
 def run(
     work: Callable[[S, T], R], shared: S, tasks: Mapping[str, T], count: int, notify: Callable[[str], None]
 ) -> Iterator[tuple[str, R]]:
-    """Call ``work(shared, task)`` for every task, so many at a time: see `gpuctl.spread.run.run`.
+    """Call ``work(shared, task)`` for every task, `count` at a time: see `gpuctl.spread.run.run`.
 
     With one at a time everything runs in this process.
     """
@@ -74,11 +74,11 @@ def run(
 
 def _started(work: Callable[[Any, Any], Any], shared: object) -> _Worker:
     context = multiprocessing.get_context("spawn")
-    # started first, or Ctrl-C would be let through again by the start of it
+    # started first, or its start would unblock Ctrl-C
     resource_tracker.ensure_running()
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, work, shared), daemon=True)
-    # Ctrl-C reaches the whole group of processes, and the first one answers it: the others begin with our mask
+    # Ctrl-C reaches the whole process group, and the first process handles it: the others inherit the mask
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         process.start()
@@ -93,7 +93,7 @@ def _hand(worker: _Worker, key: str, tasks: Mapping[str, Any]) -> None:
     try:
         worker.connection.send(tasks[key])
     except ConnectionError:
-        # it was killed; receiving will say so
+        # it was killed, as receiving will show
         return
 
 
@@ -102,9 +102,9 @@ def _lost(key: str, lost: dict[str, int], notify: Callable[[str], None]) -> str:
     if lost[key] == ATTEMPTS:
         raise InputError(
             f"a worker was killed {ATTEMPTS} times at the same task (out of memory?)",
-            hint="run the same command again, with --jobs 1 where memory is short",
+            hint="run the same command again, with --jobs 1 if memory is short",
         )
-    notify("a worker was killed; another one does its task again")
+    notify("a worker was killed; another one repeats its task")
     return key
 
 
@@ -116,7 +116,7 @@ def _end(worker: _Worker) -> None:
 
 
 def _serve(connection: Connection, work: Callable[[Any, Any], Any], shared: object) -> None:
-    """What a process does: tasks, until it is ended."""
+    """Run tasks in a process until it is ended."""
     while True:
         try:
             task = connection.recv()
@@ -136,5 +136,5 @@ def _serve(connection: Connection, work: Callable[[Any, Any], Any], shared: obje
         try:
             connection.send(answer)
         except ConnectionError:
-            # whoever asked is gone
+            # the parent is gone
             return

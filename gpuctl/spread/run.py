@@ -25,14 +25,14 @@ def run(
     engine: Engine,
     notify: Callable[[str], None],
 ) -> Iterator[tuple[str, R]]:
-    """Call ``work(shared, task)`` for every task and yield its key and result, in the order in which they are done.
+    """Call ``work(shared, task)`` for every task and yield its key and result, in order of completion.
 
-    A task whose worker is killed is done again by another one, `local.ATTEMPTS` times in all.
+    A task whose worker is killed is repeated by another one, up to `local.ATTEMPTS` times.
 
     Args:
-        work: a function of a module of gpuctl's; what it returns depends on nothing but its arguments.
-        shared: what all calls are given; sent to each worker once.
-        tasks: by keys of their own.
+        work: a function of a module of gpuctl; its result depends only on its arguments.
+        shared: common input of all calls; sent to each worker once.
+        tasks: by key.
         engine: where they run.
         notify: called with a line for the user.
 

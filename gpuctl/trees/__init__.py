@@ -1,1 +1,1 @@
-"""Decision trees over whole numbers: fitted exactly, written as rules that people read and edit, read back."""
+"""Decision trees over whole numbers: fitted exactly, written as editable rules, and read back."""

@@ -1,4 +1,4 @@
-"""Rules asked for many rows at once."""
+"""Rules applied to many rows at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Judge:
-    """Puts rows in the order of what rules say of them.
+    """Ranks rows by rules.
 
     Args:
         rules: some rule holds for each row.
@@ -48,5 +48,5 @@ class Judge:
         return found
 
     def places(self, rows: Ints) -> Ints:
-        """A number for each row, lower ones first; rows of which the same is said have the same."""
+        """A number for each row, lower ones first; rows with equal results have equal numbers."""
         return self._place[self.first(rows)]

@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 def fit(rows: Ints, chosen: Ints, weight: Ints, *, depth: int, leaf: int, leaves: int | None = None) -> Tree:
-    """Fit a tree: each split makes the sum over both sides of (chosen² + other²) / (chosen + other) largest.
+    """Fit a tree: each split maximizes the sum over both sides of (chosen² + other²) / (chosen + other).
 
     Ties take the lowest feature, then the lowest limit. The limit is the largest number on the low side.
 
     Args:
         rows: features [rows, features].
-        chosen: 1 where the teacher chose the row [rows].
+        chosen: 1 if the teacher chose the row [rows].
         weight: of each row, at least 1 [rows].
         depth: questions on the longest way to a leaf.
-        leaf: rows that each side of a split must have.
-        leaves: the most; splits that gain least, all below them made, are taken back. None: no limit.
+        leaf: least rows of each side of a split.
+        leaves: most leaves; splits with the least gain are pruned. None: no limit.
 
     Raises:
         ValueError: there are no rows.
@@ -68,13 +68,13 @@ def _worth(p: int, n: int) -> Fraction:
 
 
 def _best(rows: Ints, positive: Ints, negative: Ints, leaf: int) -> tuple[Fraction, int, int] | None:
-    """The best split: what it is worth, feature and limit. Floats say which may be it, fractions which is."""
+    """The best split: its value, feature and limit. Floats select candidates, fractions decide exactly."""
     p, n = int(positive.sum()), int(negative.sum())
     best: tuple[Fraction, int, int] | None = None
     for feature in range(rows.shape[1]):
         order = np.argsort(rows[:, feature], kind="stable")
         value = rows[order, feature]
-        # a split behind place k: the next value is larger, and both sides are large enough
+        # a split after position k: the next value is larger, and both sides are large enough
         places = np.flatnonzero(value[:-1] < value[1:])
         places = places[(places + 1 >= leaf) & (len(value) - places - 1 >= leaf)]
         if not places.size:
@@ -94,7 +94,7 @@ def _best(rows: Ints, positive: Ints, negative: Ints, leaf: int) -> tuple[Fracti
 
 
 def _without_least(tree: Tree) -> Tree:
-    """Take the split back, of those with two leaves, that gains least; ties the last, from low to high."""
+    """Prune the split with the least gain among those with two leaves; ties: the last, from low to high."""
     ends = _ends(tree)
     least = min(range(len(ends)), key=lambda k: (_gain(ends[k]), -k))
     return _replaced(tree, ends[least])

@@ -19,12 +19,12 @@ _HINT = (
 
 @dataclass(frozen=True)
 class Leaf:
-    """Rows that are treated alike.
+    """Rows with the same result.
 
     Attributes:
         chosen: weight of the rows that the teacher chose.
         other: weight of the others.
-        rows: how many.
+        rows: their number.
     """
 
     chosen: int
@@ -39,8 +39,8 @@ class Split:
     Attributes:
         feature: place among the features.
         limit: of the feature.
-        low: where it is at most the limit.
-        high: where it is above.
+        low: branch for at most the limit.
+        high: branch for above.
     """
 
     feature: int
@@ -66,7 +66,7 @@ def _leaves(tree: Tree, before: tuple[Condition, ...]) -> Iterator[Rule]:
 
 
 def _tightest(conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
-    """Without those that a later one of the same feature and side includes."""
+    """Drop conditions implied by a later one of the same feature and side."""
     last = {(c.feature, c.above): c for c in conditions}
     return tuple(last[key] for key in dict.fromkeys((c.feature, c.above) for c in conditions))
 
@@ -83,7 +83,7 @@ def _value(tree: Tree) -> dict[str, Any]:
 
 
 def read_json(value: Any, features: Sequence[str], place: str) -> tuple[Tree, tuple[str, ...]]:
-    """The tree of a JSON file, its features by the places that they have among `features`, and the names it uses.
+    """The tree of a JSON file, with features as indices into `features`, and the names it uses.
 
     Args:
         value: of the file.
@@ -91,7 +91,7 @@ def read_json(value: Any, features: Sequence[str], place: str) -> tuple[Tree, tu
         place: of the file, for errors.
 
     Raises:
-        InputError: it is no such tree.
+        InputError: it is not such a tree.
     """
     names = value.get("features") if isinstance(value, dict) else None
     if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
@@ -111,7 +111,7 @@ def _tree(value: Any, places: list[int], depth: int, leaves: list[int]) -> Tree:
     if depth > MOST_DEPTH:
         raise ValueError(f"is deeper than {MOST_DEPTH}")
     if not isinstance(value, dict):
-        raise ValueError("has something else where a tree is expected")
+        raise ValueError("has an element that is not a tree")
     if "pos" in value:
         leaves[0] += 1
         if leaves[0] > MOST_RULES:

@@ -1,8 +1,8 @@
-"""Rules over whole numbers, of which the first that holds counts; as text that people read and edit.
+"""Rules over whole numbers, of which the first that holds counts; as editable text.
 
 A line is ``job_rank <= 0 and free > 2 -> 20 of 57 (35.1 %), 53 rows``: conditions, the weight of the rows that the
-teacher chose of the weight of all, and how many rows there were. By hand, ``-> 35 %``, ``-> prefer`` and ``-> avoid``
-will do, and ``otherwise`` for no condition. Lines that begin with ``#`` are remarks.
+teacher chose, the weight of all rows, and their number. Written by hand, ``-> 35 %``, ``-> prefer`` and ``-> avoid``
+suffice, and ``otherwise`` for no condition. Lines that begin with ``#`` are remarks.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
 MOST_RULES = 4096
 MOST_NUMBER = 10**15
-"""Of a condition, and of a weight: cross products of weights stay within 64 bits up to the square root of 2^62."""
+"""Largest number in a condition, and weight: cross products of weights stay within 64 bits up to the square root of
+2^62."""
 MOST_WEIGHT = 10**9
 _LOOKS = 200_000
-"""At parts of space, to see whether some rule holds everywhere."""
+"""Most parts of space checked for coverage by rules."""
 _CONDITION = re.compile(r"(?P<name>[a-z][a-z0-9_]*)\s*(?P<op><=|>=|<|>|==?|≤|≥)\s*(?P<limit>-?[0-9]{1,16})")
 _OF = re.compile(
     r"(?P<chosen>[0-9]{1,10})\s+of\s+(?P<all>[0-9]{1,10})(?:\s*\((?P<share>[0-9]{1,3}(?:\.[0-9]+)?)\s*%\))?"
@@ -36,7 +37,7 @@ _HINT = "a rule: job_rank <= 0 and free > 2 -> 35 %; or -> prefer, -> avoid; `ot
 
 
 class Tier(IntEnum):
-    """What a rule says of its candidate beside all others."""
+    """A rule's verdict on its candidate relative to all others."""
 
     AVOIDED = 0
     JUDGED = 1
@@ -60,14 +61,14 @@ class Condition:
 
 @dataclass(frozen=True)
 class Rule:
-    """What is said of candidates for which all conditions hold.
+    """A verdict on candidates for which all conditions hold.
 
     Attributes:
         conditions: all of them must hold.
         tier: preferred to all, avoided, or judged by its share.
         chosen: weight of the rows that the teacher chose.
         other: weight of the others.
-        rows: how many there were; 0: written by hand.
+        rows: number of training rows; 0: written by hand.
     """
 
     conditions: tuple[Condition, ...]
@@ -90,7 +91,7 @@ class Rules:
 
     Attributes:
         features: their names.
-        rules: the first that holds counts; some rule holds whatever the features are.
+        rules: the first that holds counts; some rule holds for any features.
     """
 
     features: tuple[str, ...]
@@ -111,7 +112,7 @@ def shown(rule: Rule, features: Sequence[str]) -> str:
 
 
 def conditions_of(rule: Rule, features: Sequence[str]) -> str:
-    """What must hold, in words."""
+    """The conditions as text."""
     texts = (f"{features[c.feature]} {'>' if c.above else '<='} {c.limit}" for c in rule.conditions)
     return " and ".join(texts) or "otherwise"
 
@@ -136,10 +137,10 @@ def read_file(path: Path, features: Sequence[str], *, whole: bool = True) -> Rul
     Args:
         path: of the file.
         features: names that conditions may use.
-        whole: see that some rule holds whatever the features are.
+        whole: check that some rule holds for any features.
 
     Raises:
-        InputError: it is no such file; with the line.
+        InputError: it is not such a file; with the line.
     """
     try:
         text = read_whole(path, most=MOST_TABLE, hint=_HINT).decode("utf-8-sig")
@@ -149,10 +150,10 @@ def read_file(path: Path, features: Sequence[str], *, whole: bool = True) -> Rul
 
 
 def read_text(text: str, features: Sequence[str], place: str, *, whole: bool = True) -> Rules:
-    """Read rules, one a line.
+    """Read rules, one per line.
 
     Raises:
-        InputError: a line is none, or there is a case for which no rule holds.
+        InputError: a line is not a rule, or there is a case for which no rule holds.
     """
     found: list[Rule] = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -173,7 +174,7 @@ def read_text(text: str, features: Sequence[str], place: str, *, whole: bool = T
 def _rule(line: str, features: Sequence[str]) -> Rule:
     before, arrow, after = line.replace("→", "->").partition("->")
     if not arrow:
-        raise ValueError(f"found {line[:80]!r}, expected conditions, ->, and what they say")
+        raise ValueError(f"found {line[:80]!r}, expected conditions, ->, and a result")
     words = before.strip()
     conditions: list[Condition] = []
     if words not in {"otherwise", "always"}:
@@ -221,14 +222,14 @@ def _conditions(part: str, features: Sequence[str]) -> list[Condition]:
 
 
 Box = dict[int, tuple[int, int]]
-"""By feature, from above which to which number; features that are not in it may be any."""
+"""By feature, an exclusive lower and an inclusive upper bound; other features are unbounded."""
 
 
 def _check_whole(rules: Rules, place: str) -> None:
-    """See that some rule holds everywhere.
+    """Check that some rule holds everywhere.
 
     Raises:
-        InputError: there is a case without one; it says which.
+        InputError: there is a case without one; the message shows it.
     """
     far = 4 * MOST_NUMBER
     boxes: list[tuple[Box, int]] = [({}, 0)]
@@ -250,7 +251,7 @@ def _check_whole(rules: Rules, place: str) -> None:
                 continue
             low, high = box.get(cut.feature, (-far, far))
             sides = [(low, cut.limit), (cut.limit, high)]
-            # the side for which the condition does not hold needs another rule
+            # the side on which the condition does not hold needs another rule
             boxes.append((box | {cut.feature: sides[not cut.above]}, at + 1))
             box = box | {cut.feature: sides[cut.above]}
     raise InputError("has rules that cut space into too many parts", path=place, hint="add: otherwise -> 5 %")
@@ -260,7 +261,7 @@ _NEVER = Condition(-1, False, 0)
 
 
 def _cut(rule: Rule, box: Box, far: int) -> Condition | None:
-    """A condition that holds in a part of the box; None: all hold in all of it; `_NEVER`: some holds nowhere in it."""
+    """A condition that holds in a part of the box; None: all hold everywhere; `_NEVER`: some holds nowhere."""
     cut = None
     for c in rule.conditions:
         low, high = box.get(c.feature, (-far, far))

@@ -28,7 +28,7 @@ def rules_table(rules: Rules, section: str) -> ResultTable:
 
     Args:
         rules: in their order.
-        section: of the result that it stands in.
+        section: of the result.
     """
     each = rules.rules
     frame = pl.DataFrame(
@@ -49,5 +49,5 @@ def rules_table(rules: Rules, section: str) -> ResultTable:
     )
     return ResultTable(
         name="rules", section=section, title="Rules", columns=COLUMNS, frame=frame, notes=(),
-        question="What does the tree go by?", population=counted(len(each), "rule"),
+        question="What are the rules of the tree?", population=counted(len(each), "rule"),
     )  # fmt: skip

@@ -1,1 +1,1 @@
-"""Workloads: models fitted to traces, jobs that are drawn from them, and how like the trace these are."""
+"""Workloads: models fitted to traces, jobs drawn from them, and their similarity to the trace."""

@@ -1,7 +1,7 @@
 """The jobs of a trace store for other tools: SWF, Philly, Gavel, Shockwave, Tiresias, Pollux, Batsim, CSV.
 
-Each writer keeps what its format can say. What a job lacks that the format needs (a submission, a run time, a size of
-at least one) leaves the job out, and it is counted; sizes that are no whole number are rounded up, and counted.
+Each writer keeps what its format can represent. A job without a required field (a submission, a run time, a size of at
+least one) is left out and counted; fractional sizes are rounded up and counted.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from gpuctl.store.database import Store
 
 UNITS = {"gpu": "gpus", "core": "cpus", "node": "nodes"}
-"""What a job's size counts, and the column that has it."""
+"""Unit of a job's size, and its column."""
 STEP_S = 300
-"""Of the load of services, seconds."""
+"""Step of the load of services, in seconds."""
 HEADROOM = 1.02
 _PEAK = 0.99
 _DONE = {State.COMPLETED: 1, State.KILLED: 5, State.UNKNOWN: -1, State.PENDING: -1, State.RUNNING: -1}
@@ -43,8 +43,8 @@ _APPLICATIONS = {
     "bert": (0, 24, 384),
     "ncf": (0, 256, 32_768),
 }
-"""Applications of Pollux's simulator: GPU-hours below which a job of unknown application is one (OSDI'21, section 5.1,
-the classes small to extra large), the batch size a GPU of Sia's workloads, and the largest one of an application."""
+"""Applications of Pollux's simulator: upper bounds in GPU-hours for jobs of unknown application (OSDI'21, section 5.1,
+the classes small to extra large), the batch size per GPU of Sia's workloads, and the largest one of an application."""
 
 _JOBS = """
     SELECT job, "user", queue, partition, account, name, gpus, cpus, nodes, mem_mb, time_limit_s, state, qos,
@@ -82,7 +82,7 @@ class Trace:
 
     Attributes:
         name: of the cluster.
-        jobs: one row a job, in order of submission; ``size`` is what `unit` counts.
+        jobs: one row per job, in order of submission; ``size`` is what `unit` counts.
         unit: a key of `UNITS`.
         follows: which job follows which, ``after_job``, and how many seconds after its end, ``think_s``.
         capacity: units that the nodes have; None unknown.
@@ -101,7 +101,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class WrittenJobs:
-    """What was written: rows, and what the user should know of it."""
+    """The result of writing: rows, and notes for the user."""
 
     rows: int
     notes: tuple[Note, ...]
@@ -112,8 +112,8 @@ def read(store: Store, cluster: str | None, unit: str | None) -> Trace:
 
     Args:
         store: an open store.
-        cluster: which cluster; may be None where there is only one.
-        unit: what sizes count; None: GPUs, or CPUs or nodes where no job has any.
+        cluster: which cluster; may be None if there is only one.
+        unit: unit of sizes; None: GPUs, or CPUs or nodes if no job has any.
 
     Raises:
         UsageError: there is no such cluster, or several and none is named; no such unit.
@@ -134,7 +134,7 @@ def read(store: Store, cluster: str | None, unit: str | None) -> Trace:
 
 
 def _whole(trace: Trace, *, timed: bool = True) -> tuple[pl.DataFrame, list[Note]]:
-    """The jobs with a submission, a size and, where `timed`, a run time; what is to be said of the others."""
+    """The jobs with a submission, a size and, if `timed`, a run time; notes on the others."""
     jobs = trace.jobs
     notes: list[Note] = []
     needs = {"no submission": pl.col("submit_s").is_null(), "no size": pl.col("size").is_null() | (pl.col("size") <= 0)}
@@ -153,7 +153,7 @@ def _whole(trace: Trace, *, timed: bool = True) -> tuple[pl.DataFrame, list[Note
             )
         )
     if trace.unit != "gpu":
-        notes.append(note("sizes are {unit}s: no job has GPUs, or they were asked for", unit=literal(trace.unit)))
+        notes.append(note("sizes are {unit}s: no job has GPUs, or this unit was requested", unit=literal(trace.unit)))
     return jobs.with_columns(pl.col("size").ceil().cast(pl.Int64)), notes
 
 
@@ -162,7 +162,7 @@ def _left_out(jobs: int, why: str) -> list[Note]:
 
 
 def _numbers(column: pl.Series) -> tuple[pl.Series, dict[str, int]]:
-    """Numbers for names: themselves where all of them are whole numbers, else 1, 2, 3 …; -1 for none."""
+    """Numbers for names: themselves if all are whole numbers, else 1, 2, 3 …; -1 for none."""
     plain = column.cast(pl.Int64, strict=False)
     names = column.drop_nulls().unique().sort()
     if plain.null_count() == column.null_count() and not (plain < 0).any():
@@ -172,14 +172,14 @@ def _numbers(column: pl.Series) -> tuple[pl.Series, dict[str, int]]:
 
 
 def _seconds(values: pl.Expr | pl.Series) -> pl.Expr:
-    """Seconds as text: whole where they are, else with up to six decimals; -1 for none."""
+    """Seconds as text: whole if they are, else with up to six decimals; -1 for none."""
     value = (values if isinstance(values, pl.Expr) else pl.lit(values)).fill_null(-1.0).round(6)
     whole = value == value.floor()
     return pl.when(whole).then(value.cast(pl.Int64).cast(pl.String)).otherwise(value.cast(pl.String))
 
 
 def _follow(trace: Trace, jobs: pl.DataFrame) -> tuple[pl.DataFrame, list[Note]]:
-    """Which of some jobs follow which of them, in the order of the file; what is to be said of the rest."""
+    """Dependencies among some jobs, in the order of the file; notes on the rest."""
     edges = trace.follows.join(jobs.select("job"), on="job", how="semi")
     inside = edges.join(jobs.select(after_job="job"), on="after_job", how="semi", maintain_order="left")
     lost = edges.height - inside.height
@@ -188,9 +188,9 @@ def _follow(trace: Trace, jobs: pl.DataFrame) -> tuple[pl.DataFrame, list[Note]]
 
 
 def swf(trace: Trace, file: BinaryIO) -> WrittenJobs:
-    """SWF 2.2; a job without a start has no wait, but for those that gave up. Names stand in the header.
+    """SWF 2.2; a job without a start has no wait, except those that gave up. Names are in the header.
 
-    Of several jobs that one follows, SWF has room for one: the last of them to end, as far as the trace tells.
+    Of several dependencies SWF can represent one: the last to end, if known.
     """
     jobs, notes = _whole(trace, timed=False)
     first = jobs["submit_s"].min() if jobs.height else 0.0
@@ -290,7 +290,7 @@ def _undated(trace: Trace) -> list[Note]:
 
 
 def tiresias(trace: Trace, file: BinaryIO) -> WrittenJobs:
-    """Tiresias's ``*_job.csv``; seconds since the first submission, an iteration a second, whole numbers."""
+    """Tiresias's ``*_job.csv``; seconds since the first submission, one iteration per second, whole numbers."""
     jobs, notes = _whole(trace)
     since = (pl.col("submit_s") - pl.col("submit_s").min()).round().cast(pl.Int64)
     run = pl.col("run_s").round().cast(pl.Int64).clip(1)
@@ -304,7 +304,7 @@ def tiresias(trace: Trace, file: BinaryIO) -> WrittenJobs:
 
 
 def gavel(trace: Trace, file: BinaryIO, *, timed: bool = False) -> WrittenJobs:
-    """Gavel's ten cells a job, or Shockwave's twelve where `timed`: a step is a second of work."""
+    """Gavel's ten cells per job, or Shockwave's twelve if `timed`: a step is a second of work."""
     jobs, notes = _whole(trace)
     first = jobs["submit_s"].min() if jobs.height else 0.0
     lines = []
@@ -323,15 +323,15 @@ def gavel(trace: Trace, file: BinaryIO, *, timed: bool = False) -> WrittenJobs:
 
 
 def shockwave(trace: Trace, file: BinaryIO) -> WrittenJobs:
-    """Shockwave's twelve cells a job."""
+    """Shockwave's twelve cells per job."""
     return gavel(trace, file, timed=True)
 
 
 def pollux(trace: Trace, file: BinaryIO) -> WrittenJobs:
     """The workload that the simulators of Pollux and Sia read; seconds since the first submission.
 
-    They compute run times from models of six applications. A job whose name is none of these is of the class that its
-    GPU-hours have in Pollux's paper, so that its run time is of like order, not the same.
+    They compute run times from models of six applications. A job with another name gets the class of its GPU-hours in
+    Pollux's paper, so that its run time has a similar order, not the same value.
     """
     jobs, notes = _whole(trace)
     first = jobs["submit_s"].min() if jobs.height else 0.0
@@ -355,7 +355,7 @@ def _application(gpu_hours: float) -> str:
 
 
 def batsim(trace: Trace, file: BinaryIO) -> WrittenJobs:
-    """A workload of Batsim: one delay profile a run time; seconds since the first submission."""
+    """A workload of Batsim: one delay profile per run time; seconds since the first submission."""
     jobs, notes = _whole(trace)
     first = jobs["submit_s"].min() if jobs.height else 0.0
     made: list[dict[str, Any]] = []
@@ -376,8 +376,8 @@ def batsim(trace: Trace, file: BinaryIO) -> WrittenJobs:
 def philly(trace: Trace, file: BinaryIO, store: Store) -> WrittenJobs:
     """Philly's ``cluster_job_log``: attempts and the GPUs of each on nodes; times on the trace's own clock.
 
-    Jobs that have not ended, or of which no end or no attempt is told, are left out: the format has no word for them.
-    A job of which no node is told is written on one of the name ``unplaced``: the format has sizes nowhere else.
+    Jobs that have not ended, or without a recorded end or attempt, are left out: the format cannot represent them. A
+    job without a recorded node is written on a node ``untold``: the format has sizes nowhere else.
     """
     jobs, notes = _whole(trace, timed=False)
     here: Mapping[str, object] = {"cluster": trace.name}
@@ -424,9 +424,9 @@ def _place(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def inference_load(store: Store, cluster: str | None, nodes: int, file: BinaryIO) -> WrittenJobs:
-    """The CSV that ``--inference-load`` reads: how many of some nodes the load of services leaves free, and when.
+    """The CSV that ``--inference-load`` reads: number of nodes left free by the load of services, over time.
 
-    Load is tokens in and out (requests, where no tokens are told) of 5 minutes; its 99th percentile takes all nodes.
+    Load is tokens in and out (requests, if no tokens are recorded) per 5 minutes; its 99th percentile takes all nodes.
 
     Raises:
         InputError: the store has no load of services.
@@ -475,14 +475,14 @@ def convert(
 
     Args:
         store: an open store.
-        cluster: which cluster; may be None where there is only one.
+        cluster: which cluster; may be None if there is only one.
         to: one of `FORMATS`.
         file: takes the text.
-        unit: what sizes count, see `read`.
+        unit: unit of sizes, see `read`.
         nodes: of the inference cluster, for ``inference-load``.
 
     Raises:
-        UsageError: no such format, cluster or unit; nodes are missing, or of no use.
+        UsageError: no such format, cluster or unit; nodes are missing, or not applicable.
         InputError: nothing can be written.
     """
     if to == "inference-load":

@@ -40,7 +40,7 @@ def start_of(text: str | None) -> datetime:
 
 
 def frame(jobs: Jobs) -> pl.DataFrame:
-    """The columns of the CSV that are known of any job: one row a job, named 1, 2, 3 …; seconds are whole numbers."""
+    """The CSV's columns known for any job: one row per job, named 1, 2, 3 …; seconds are whole numbers."""
     known = {
         "vc": (jobs.queue, jobs.queues), "user": (jobs.user, None), "gpu_type": (jobs.gpu_type, jobs.gpu_types),
     }  # fmt: skip
@@ -74,7 +74,7 @@ def store(jobs: Jobs, path: Path) -> None:
     """Write a trace store of the jobs; they have no starts and ends.
 
     Raises:
-        UsageError: a file is there.
+        UsageError: the file exists.
     """
     import tempfile
     from pathlib import Path as RealPath
@@ -92,7 +92,7 @@ def store(jobs: Jobs, path: Path) -> None:
 
 
 def swf(jobs: Jobs, start: datetime, file: BinaryIO) -> None:
-    """Write SWF 2.2; processors are what the jobs' sizes count, and nothing is told of what a model does not say."""
+    """Write SWF 2.2; processors are the unit of sizes; fields that a model lacks are left unknown."""
     zero = pl.lit(-1)
     state = pl.Series([_DONE.get(word, -1) for word in jobs.state.tolist()], dtype=pl.Int64)
     rows = frame(jobs).select(

@@ -1,4 +1,4 @@
-"""The jobs of a trace as models of workloads take them: flat arrays in order of submission."""
+"""The jobs of a trace for models of workloads: flat arrays in order of submission."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FIRST_MONDAY_S = 4 * DAY_S
 """1970 began on a Thursday."""
 
 UNITS = {"gpu": "GPUs", "cpu": "CPUs", "node": "nodes"}
-"""What a job's size may count, by the word of ``--unit``."""
+"""Units of a job's size, by the value of ``--unit``."""
 _COLUMNS = {"gpu": "gpus", "cpu": "cpus", "node": "nodes"}
 
 _JOBS = """
@@ -41,7 +41,7 @@ _STOCK = "SELECT sum(gpus) AS gpu, sum(cpus) AS cpu, count(*) AS node FROM machi
 
 @dataclass(frozen=True)
 class Jobs:
-    """Jobs in order of submission; arrays have one element a job.
+    """Jobs in order of submission; arrays have one element per job.
 
     Attributes:
         name: of the trace.
@@ -49,19 +49,19 @@ class Jobs:
             calendar, since its second 0, which is taken for one.
         size: GPUs, CPUs or nodes, at least 1.
         run_s: seconds, above 0.
-        limit_s: seconds of run time asked for; NaN none.
+        limit_s: requested seconds of run time; NaN none.
         user: number of its user, 0, 1 ...; -1 unknown.
         queue: number of its queue in `queues`; -1 unknown.
         gpu_type: number of its GPU type in `gpu_types`; -1 unknown.
         state: how it ended, as `gpuctl.core.states` names it; "" unknown.
         queues: names.
         gpu_types: names.
-        unit: what sizes count, a key of `UNITS`.
-        capacity: so many of them can be held at once; NaN unknown.
-        capacity_from: ``machines``, ``held`` (the most that jobs held at once: a lower bound), ``offered`` (the most
-            that they had held if each had started when it was submitted) or ``given``.
+        unit: unit of sizes, a key of `UNITS`.
+        capacity: most units held at once; NaN unknown.
+        capacity_from: ``machines``, ``held`` (the most that jobs held at once: a lower bound), ``offered`` (the most if
+            each job had started at its submission) or ``given``.
         calendar: whether days and hours are real.
-        left_out: how many jobs of the trace are not among these, by reason.
+        left_out: number of excluded jobs of the trace, by reason.
     """
 
     name: str
@@ -93,7 +93,7 @@ class Jobs:
 
     @property
     def offered(self) -> float:
-        """Mean units that jobs need from the first submission to the last one; inf where all come at once."""
+        """Mean units that jobs need from the first submission to the last one; inf if all arrive at once."""
         work = float((self.size * self.run_s).sum())
         return work / self.span_s if self.span_s > 0 else np.inf
 
@@ -107,7 +107,7 @@ class Jobs:
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
     def at_load(self, load: float, capacity: float) -> Jobs:
-        """The same jobs with all times between submissions divided by one number, so that the load is as wanted.
+        """The same jobs with all times between submissions divided by a factor, to reach a load.
 
         Their submissions must span some time.
 
@@ -124,12 +124,12 @@ def from_store(store: Store, cluster: str | None, unit: str | None = None) -> Jo
     """Read the jobs of one cluster of an open store.
 
     Left out, and counted in `Jobs.left_out`: jobs without a submission, a length above 0 s, or a size of at least 1.
-    Fractions of a unit are rounded up, which `left_out` counts, too, under ``rounded up``.
+    Fractions of a unit are rounded up, which `left_out` also counts, under ``rounded up``.
 
     Args:
         store: an open store.
-        cluster: which cluster of it; may be None where it has only one.
-        unit: a key of `UNITS`; None: GPUs where any job has some, else CPUs, else nodes.
+        cluster: which cluster of it; may be None if it has only one.
+        unit: a key of `UNITS`; None: GPUs if any job has some, else CPUs, else nodes.
 
     Raises:
         UsageError: the store has no such cluster, or several and none is named; no such unit.
@@ -143,7 +143,7 @@ def from_store(store: Store, cluster: str | None, unit: str | None = None) -> Jo
     )
     zone, source_format, epoch = about.row(0)
     rows = store.frame(_JOBS, {"cluster": name, "clock": zone or "UTC"})
-    # the name that a CSV's jobs without a queue get
+    # the name given to a CSV's jobs without a queue
     rows = rows.with_columns(pl.col("queue").replace(NO_QUEUE, None))
     stock = store.frame(_STOCK, {"cluster": name}).row(0, named=True)
     calendar = source_format != JOBS_CSV and epoch != "relative"
@@ -201,7 +201,7 @@ def jobs_of(
     if usable["submit_s"][0] == usable["submit_s"][-1]:
         raise InputError(
             f"{name}: {plural(usable.height, 'job')} to learn from, submitted at one moment: that shows no arrivals",
-            hint="load a longer log; a week is the least that shows days",
+            hint="load a longer log; at least a week is needed for a daily pattern",
         )
     rounded = usable.filter(size != size.ceil()).height
     if rounded:
@@ -245,7 +245,7 @@ def _codes(texts: pl.Series) -> tuple[Ints, tuple[str, ...]]:
 
 
 def _in_order(texts: pl.Series) -> Ints:
-    """Numbers in order of appearance, which say nothing of the names; -1 for none."""
+    """Numbers in order of appearance, which reveal nothing of the names; -1 for none."""
     names = texts.drop_nulls().unique(maintain_order=True)
     numbers = pl.DataFrame({"name": names}).with_row_index("code")
     found = pl.DataFrame({"name": texts}).join(numbers, on="name", how="left", maintain_order="left")["code"]

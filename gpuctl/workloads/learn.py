@@ -1,4 +1,4 @@
-"""Fits the laws of `gpuctl.workloads.parametric` to a trace, on request from groups of jobs and users only."""
+"""Fits the laws of `gpuctl.workloads.parametric` to a trace, optionally only from groups of jobs and users."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from gpuctl.workloads.jobs import Floats, Ints, Jobs
 
 LEAST_JOBS, LEAST_USERS = 10, 5
-"""An anonymous model is made of numbers that each count so many jobs, of so many users."""
+"""Fewest jobs and users behind each number of an anonymous model."""
 MODAL_LIMITS = 20
 _LEAST_CLASS, _LEAST_TO_FIT = 200, 30
 
 
 @dataclass(frozen=True)
 class Groups:
-    """Which groups of jobs may be told of.
+    """Criteria for groups of jobs that may be disclosed.
 
     Attributes:
         jobs: in a group, at least.
         users: in a group, at least.
-        digits: significant ones of numbers that stand for all jobs together.
+        digits: significant digits of numbers about all jobs together.
     """
 
     jobs: int = 1
@@ -44,7 +44,7 @@ class Groups:
         return self.users <= 1 or np.unique(user[which]).size >= self.users
 
     def short(self, value: float) -> float:
-        """A number with no more digits than may be told."""
+        """A number rounded to the permitted digits."""
         return float(f"{value:.{self.digits}g}") if np.isfinite(value) else value
 
 
@@ -57,12 +57,12 @@ def fit(jobs: Jobs, arrivals: str | None = None, *, anonymous: bool = False) -> 
 
     Args:
         jobs: of the trace.
-        arrivals: one of `ARRIVALS`; None: ``sessions`` where users are known, else ``nhpp``.
-        anonymous: tell nothing that rests on fewer than `LEAST_JOBS` jobs or `LEAST_USERS` users: rarer sizes, limits
-            and hours are left out or put together; no name, no date, no number of one job; three digits.
+        arrivals: one of `ARRIVALS`; None: ``sessions`` if users are known, else ``nhpp``.
+        anonymous: disclose nothing based on fewer than `LEAST_JOBS` jobs or `LEAST_USERS` users: rarer sizes, limits
+            and hours are omitted or merged; no names, dates or values of single jobs; three digits.
 
     Raises:
-        UsageError: no such arrivals, or users are not known where they are needed.
+        UsageError: no such arrivals, or users are needed but unknown.
         InputError: there are too few jobs, or too few users for an anonymous model.
     """
     groups = ANONYMOUS if anonymous else ALL
@@ -146,7 +146,7 @@ def _session_sizes(counts: Ints) -> tuple[float, float]:
 
 
 def _rates(come: Floats, who: Ints, jobs: Jobs, groups: Groups) -> Floats:
-    """Arrivals an hour by hour of the week; too small groups of hours are taken together."""
+    """Arrivals per hour by hour of the week; small groups of hours are merged."""
     hours = np.arange(int(jobs.submit_s[0] // HOUR_S), int(jobs.submit_s[-1] // HOUR_S) + 1)
     seen = np.bincount(hours % HOURS, minlength=HOURS).astype(np.float64)
     at = (come // HOUR_S).astype(np.int64) % HOURS
@@ -187,7 +187,7 @@ def _gaps(jobs: Jobs, session: Ints, order: Ints, groups: Groups, least_sd: floa
 def _law(
     values: Floats, who: Ints, groups: Groups, least_sd: float, *, most: int = mixture.MOST_PARTS
 ) -> mixture.Mixture:
-    """A mixture of normal laws; of an anonymous model, one with no part that is of a few users or mostly of one."""
+    """A mixture of normal laws; in an anonymous model, no part belongs to few users or mostly to one."""
     least_jobs = max(5.0, groups.jobs)
     found = mixture.fit(values, most=most, least_jobs=least_jobs, least_sd=least_sd)
     if groups.users <= 1:
@@ -235,7 +235,7 @@ class _Kinds:
 
 
 def _kinds(jobs: Jobs, groups: Groups) -> tuple[Ints, _Kinds]:
-    """The kind of each job (-1: of none that may be told), and what kinds there are; anonymous ones are sizes alone."""
+    """The kind of each job (-1: not disclosed), and the kinds; anonymous ones are sizes only."""
     parts = (jobs.size, jobs.queue, jobs.gpu_type)
     if groups.jobs > 1:
         parts = (jobs.size, np.full(jobs.count, -1), np.full(jobs.count, -1))
@@ -251,13 +251,13 @@ def _kinds(jobs: Jobs, groups: Groups) -> tuple[Ints, _Kinds]:
     number = np.where(good, np.cumsum(good) - 1, -1)
     kind = number[kind]
     templates = rows[good]
-    # not of those drawn anew: repetition is the same for all kinds, so that these are the shares that come out
+    # not of new draws only: repetition is equal for all kinds, so that these shares result
     share = np.bincount(kind[kind >= 0], minlength=len(templates)).astype(np.float64)
     return kind, _Kinds(templates[:, 0], templates[:, 1], templates[:, 2], share / share.sum())
 
 
 def _classes(jobs: Jobs, groups: Groups) -> Ints:
-    """Largest sizes of classes: powers of two, put together until each has enough jobs and users."""
+    """Largest sizes of classes: powers of two, merged until each has enough jobs and users."""
     top = [1 << k for k in range(int(jobs.size.max()).bit_length() + 1)]
     found: list[int] = []
     low = 0
@@ -277,9 +277,9 @@ def _classes(jobs: Jobs, groups: Groups) -> Ints:
 
 
 def _longest(jobs: Jobs, which: NDArray[np.bool_], groups: Groups) -> float:
-    """The longest run time of a class, or of an anonymous one a run time that enough jobs of enough users reach.
+    """The longest run time of a class; in an anonymous model, one that enough jobs of enough users reach.
 
-    The latter is made up to the next tenth of its logarithm: it is the exact duration of no job.
+    The latter is rounded up to the next tenth of its logarithm, so that it is no job's exact duration.
     """
     if not which.any():
         return 1.0
@@ -311,7 +311,7 @@ def normal_scores(values: Floats) -> Floats:
 
 
 def _templates(jobs: Jobs, kind: Ints, session: Ints, order: Ints) -> tuple[Ints, float, float]:
-    """Runs of jobs alike, and how often a job is like its user's job before, inside a session and at its begin."""
+    """Runs of equal jobs, and how often a job equals its user's previous one, within and at the start of a session."""
     same_user = jobs.user[order][1:] == jobs.user[order][:-1]
     same = same_user & (kind[order][1:] == kind[order][:-1])
     inside = np.diff(session[order]) == 0
@@ -326,7 +326,7 @@ def _mean(found: NDArray[np.bool_]) -> float:
 
 
 def _within(scores: Floats, template: Ints) -> float:
-    """The share of the variance of run times that is inside runs of jobs alike, by analysis of variance."""
+    """The share of the variance of run times within runs of equal jobs, by analysis of variance."""
     count = np.bincount(template)
     mean = np.bincount(template, scores) / count
     several = count > 1
@@ -352,7 +352,7 @@ def _correlation(a: Floats, b: Floats) -> float:
 
 
 def _limits(jobs: Jobs, scores: Floats, groups: Groups) -> tuple[Floats, Floats, float, float]:
-    """The most frequent limits, how often each, the share of jobs with a limit, and its correlation with run time."""
+    """The most frequent limits with frequencies, the share of jobs with a limit, and its correlation with run time."""
     known = np.isfinite(jobs.limit_s)
     none = (np.zeros(0), np.zeros(0), 0.0, 0.0)
     if not known.any() or not groups.good(known, jobs.user):

@@ -533,4 +533,4 @@ def test_an_experiment_in_jobs_of_slurm(lab: Found, gpuctl: Gpuctl, root: Path, 
         *command, "--engine", "slurm", env={**cluster.env, "DASK_JOBQUEUE__SLURM__QUEUE": "nowhere"}, check=False
     )
     assert nowhere.returncode == 2
-    assert "Slurm takes no such job: invalid partition" in nowhere.stderr
+    assert "Slurm rejects the job: invalid partition" in nowhere.stderr

@@ -1,1 +1,1 @@
-"""What came out of a replay: figures, comparisons, levels over time, result tables, and a trace store of it."""
+"""Results of a replay: figures, comparisons, levels over time, result tables, and a trace store of it."""

@@ -1,4 +1,4 @@
-"""What every column of the result tables of a replay means, and its unit."""
+"""Meaning and unit of every column of a replay's result tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _UNITS = (
 _WORDS = {"jct": "JCT (end - submission)", "wait": "wait (time from submission to end without GPUs)",
           "delay": "queueing delay (first start - submission)"}  # fmt: skip
 _POLICY = ("policy", "The policy; its parameters are in the settings.")
-_SIZE = ("size_bucket", "GPUs that the job asks for (its gang).", "GPUs")
+_SIZE = ("size_bucket", "GPUs that the job requests (its gang).", "GPUs")
 
 _STATES = {
     "finished": "that finished",
@@ -22,7 +22,7 @@ _STATES = {
     "rejected": "that the policy rejected",
 }
 _JOB_FIGURES = (
-    ("jobs", "Jobs counted: all but those of the warm-up.", "jobs"),
+    ("jobs", "Jobs counted: all except those of the warm-up.", "jobs"),
     *((f"jobs_{state}", f"Of them, jobs {what}.", "jobs") for state, what in _STATES.items()),
     *(
         (f"{name}_{label}_s", f"{figure} of the {what}, of jobs that ended.")
@@ -47,7 +47,7 @@ _JOB_FIGURES = (
     ("jobs_lost_gpu_h", "Of these, lost progress that had to be repeated."),
 )  # fmt: skip
 
-_ANOTHER_STRETCH = "for another stretch of the same workload; empty: the trace is too short to tell"
+_ANOTHER_STRETCH = "for another stretch of the same workload; empty: the trace is too short"
 
 _SUMMARY = (
     _POLICY,
@@ -88,15 +88,15 @@ _SUMMARY = (
 _DIFFERENCES = (
     _POLICY,
     ("measure", "jct: end - submission; wait: time from submission to end without GPUs."),
-    ("size_bucket", "GPUs that the job asks for; all: every size.", "GPUs"),
+    ("size_bucket", "GPUs that the job requests; all: every size.", "GPUs"),
     ("pairs", "Of them, jobs that finished under both: only these are compared.", "jobs"),
     ("mean_s", "Mean under the policy, over pairs."),
     ("baseline_mean_s", "Mean under the baseline, over pairs."),
     ("diff_mean_s", "Mean of policy - baseline over pairs; negative: the policy is faster."),
     ("diff_low_s", f"Lower end of the 95 % interval of that mean, {_ANOTHER_STRETCH}."),
     ("diff_high_s", "Upper end of the 95 % interval of that mean."),
-    ("model_error_s", "How wrong the model may be of a mean: of the replay under the trace's own rules, the end that "
-     "is farther from 0 of the interval of its difference from what was recorded. It is in the interval and in p."),
+    ("model_error_s", "Error of the model for a mean: for the replay under the trace's own rules, the end, "
+     "farther from 0, of the interval of its difference from the record. The interval and p include it."),
     ("p", "Probability of a difference at least as large by chance, if the policies were equal: Student's t of parts "
      "of the time; empty: the trace is too short to tell, or there is no difference.", "-"),
     ("change_pct", "Change of the mean relative to the baseline's."),
@@ -140,7 +140,7 @@ _JOB = (
     ("submit_s", "Submission, in seconds from the start of the workload."),
     ("start_s", "First start; empty if it never started."),
     ("end_s", "End; empty if it never ended."),
-    ("gpus", "GPUs that the job asks for.", "GPUs"),
+    ("gpus", "GPUs that the job requests.", "GPUs"),
     ("wait_s", "Time from submission to the end (of the replay, if unfinished) spent without GPUs."),
     ("jct_s", "End - submission."),
     ("preemptions", "Times it was preempted.", "preemptions"),
@@ -157,31 +157,31 @@ _JOB = (
     ("lost_gpu_s", "Of these, lost progress that had to be repeated."),
     ("attempts", "Times it was started.", "attempts"),
     ("max_gpus", "The most GPUs that it held.", "GPUs"),
-    ("changes", "How often it went from some GPUs to others: more, fewer or elsewhere.", "changes"),
+    ("changes", "How often its GPUs changed: more, fewer or elsewhere.", "changes"),
     ("t10_s", "From submission until a tenth of its work was done; empty if it never was."),
-    ("rho", "JCT / work: finish-time fairness beside a cluster of its own."),
+    ("rho", "JCT / work: finish-time fairness relative to its own cluster."),
     ("rho_count", "JCT / (N x work x GPUs / GPUs usable at once), N = mean number of unfinished jobs over its life: "
      "Themis' paper's, small for small jobs."),
-    ("rho_demand", "JCT / (work x mean over its life of max(1, GPUs that unfinished jobs ask for / GPUs)): Themis' "
+    ("rho_demand", "JCT / (work x mean over its life of max(1, GPUs that unfinished jobs request / GPUs)): Themis' "
      "authors' simulator's."),
     ("backfilled", "Whether a pass of backfill started it from behind a waiting job; empty under policies that do not "
      "say. Only where one does (mirage)."),
 )  # fmt: skip
 
 OPTIONAL = ("backfilled", "model_error_s")
-"""Columns that a table has only where there is something to say."""
+"""Columns that a table has only if they have values."""
 
 _TRAITS = (
     ("job", "The job's name."),
-    ("eff_rack", "Speed over several nodes of a rack, for that on one."),
-    ("eff_cross", "Speed over several racks, for that on one node."),
+    ("eff_rack", "Speed over several nodes of a rack, relative to one node."),
+    ("eff_cross", "Speed over several racks, relative to one node."),
     ("alpha", "n GPUs are n / (1 + alpha (n - 1)) times as fast as one."),
-    ("w_min", "The fewest GPUs that it is to run on.", "GPUs"),
+    ("w_min", "The fewest GPUs that it may run on.", "GPUs"),
     ("w_max", "The most.", "GPUs"),
     ("fungible", "Whether it runs on GPUs of inference nodes."),
     ("util", "Share of its GPUs' computing that it uses."),
     ("mem", "Share of its GPUs' memory that it uses."),
-    ("grow", "Whether it takes idle GPUs beside its own."),
+    ("grow", "Whether it accepts idle GPUs in addition to its own."),
     ("derived", "Which of these the input does not state: assumed from a hash of the job's name, not measured."),
 )
 
@@ -191,7 +191,7 @@ _UNFINISHED = (
     ("state", "running, waiting or held when the replay ended; unplaceable on this cluster; rejected by the policy."),
     ("queue", "Its queue."),
     ("user", "Its user."),
-    ("gpus", "GPUs that the job asks for.", "GPUs"),
+    ("gpus", "GPUs that the job requests.", "GPUs"),
     ("submit_s", "Submission, in seconds from the start of the workload."),
     ("wait_s", "Time without GPUs until the end of the replay."),
     ("run_s", "Time on GPUs until then."),
@@ -209,7 +209,7 @@ _TIMELINE = (
     *_TIME,
     ("running_jobs", "Jobs that held GPUs, mean over the period.", "jobs"),
     ("waiting_jobs", "Eligible jobs without GPUs, mean over the period.", "jobs"),
-    ("gpus_waiting", "GPUs that the waiting jobs asked for, mean over the period.", "GPUs"),
+    ("gpus_waiting", "GPUs that the waiting jobs requested, mean over the period.", "GPUs"),
     ("gpus_busy", "GPUs held, mean over the period; a shared GPU counts once.", "GPUs"),
     ("gpus_available", "GPUs of nodes that were up, mean over the period.", "GPUs"),
 )
@@ -226,15 +226,15 @@ _CHANGES = (
     *_TIME,
     ("resized", "Times a job went to another number of GPUs.", "-"),
     ("migrated", "Times a job was moved.", "-"),
-    ("reclaimed", "Times a job lost its GPUs because a loaned node went back.", "-"),
+    ("reclaimed", "Times a job lost its GPUs because a loaned node was returned.", "-"),
     ("packed", "Times a job was packed on the GPUs of another one.", "-"),
     ("loans", "Nodes that came on loan.", "nodes"),
-    ("returns", "Nodes that went back.", "nodes"),
+    ("returns", "Nodes that were returned.", "nodes"),
 )
 _GPUS = (
     _POLICY,
     ("job", "The job."),
-    ("line", "What its line is called: the job, with several policies behind the policy's name."),
+    ("line", "Name of its line: the job, after the policy's name if there are several policies."),
     *_TIME,
     ("gpus", "GPUs that it held, mean over the period.", "GPUs"),
 )
@@ -258,19 +258,19 @@ _GANTT = (
     ("node", "The node."),
     (
         "what",
-        "node: one that is shown, over the whole window; lent: the same, but there only while it is on loan; "
+        "node: a shown node, over the whole window; lent: the same, but present only while on loan; "
         "loan: it was; down: it was down; job: a job held GPUs of it.",
     ),
     ("job", "The job; empty in rows of nodes."),
     ("user", "Its user."),
     ("queue", "Its queue."),
-    ("gpus", "GPUs that it held there; of node and lent, all that it has.", "GPUs"),
+    ("gpus", "GPUs that it held there; for node and lent, all its GPUs.", "GPUs"),
     (
         "counted_gpus",
         "Of these, GPUs that counted for it, mean over the time: fewer where jobs took turns on them.",
         "GPUs",
     ),
-    ("beside", "The job whose GPUs it shared, packed on top of it; empty where they were its own."),
+    ("beside", "The job whose GPUs it shared, packed on top of it; empty if they were its own."),
     ("t_s", "When that began, in seconds from the start of the workload; it may lie before the window."),
     ("t_end_s", "When that ended, or the end of the replay; it may lie after the window."),
     ("ts", "The beginning on the calendar; empty if the workload has no calendar."),
@@ -301,7 +301,7 @@ _PREEMPTIONS = (
     ("reclaimed", "Attempts that ended because a loaned node was reclaimed.", "attempts"),
     ("packs", "Times two jobs were packed onto the same GPUs on trial; empty for policies that never do.", "packs"),
     ("packs_undone", "Of these, those undone because they did not pay.", "packs"),
-    ("nodes_reclaimed", "Loaned nodes that went back; empty for policies without loans.", "nodes"),
+    ("nodes_reclaimed", "Loaned nodes that were returned; empty for policies without loans.", "nodes"),
     ("reclaim_preemptions", "Times a job lost its GPUs by that.", "preemptions"),
     ("scale_ins", "Times a job lost only flexible workers by that.", "-"),
     ("nodes_lent", "Times a node came on loan from inference.", "nodes"),
@@ -365,7 +365,7 @@ _FIRST = (
     "policy", "size_bucket", "queue", "jobs", "jobs_finished", "jct_mean_s", "jct_p50_s", "jct_p95_s", "wait_mean_s",
     "wait_p50_s", "wait_p95_s", "slowdown_mean", "preemptions", "utilization_pct", "goodput_pct", "makespan_s",
 )  # fmt: skip
-"""Columns that come first where a table is too wide for a screen: what most people look for."""
+"""Columns shown first if a table is too wide for a screen: those most people need."""
 
 
 def columns(table: str) -> tuple[Column, ...]:

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 RESAMPLES = 1000
 SEED = 20170807
-"""Of the resampling; the same pairs give the same interval every time."""
+"""Seed of the resampling; the same pairs always give the same interval."""
 
 QUANTILE_PLACES = 2000
-"""Quantiles of resamples are looked for among so many values: ranks are right to 0.05 %."""
+"""Number of values among which quantiles of resamples are searched: ranks are exact to 0.05 %."""
 
 _ENDS = (0.025, 0.975)
 
@@ -44,11 +44,11 @@ _UNFINISHED = frozenset({State.PENDING, State.RUNNING, State.SUSPENDED})
 
 
 def recorded(workload: Workload) -> pl.DataFrame:
-    """Return what the trace recorded of each job, one row a job: ``start_s``, ``end_s``, ``jct_s``, ``wait_s``.
+    """Return the record of each job, one row per job: ``start_s``, ``end_s``, ``jct_s``, ``wait_s``.
 
-    The end is the last segment's start plus its run time, the wait is all time from submission to the end but the
-    segments' run times. What is not known is null: jobs that never started, and the end of jobs that were
-    still queued or running when the trace ended.
+    The end is the last segment's start plus its run time, the wait is all time from submission to the end except the
+    segments' run times. Unknown values are null: jobs that never started, and the end of jobs that were still queued or
+    running when the trace ended.
     """
     first, last = np.asarray(workload.segment_start[:-1]), np.asarray(workload.segment_start[1:]) - 1
     some = last >= first
@@ -112,18 +112,18 @@ def quantile_bootstrap(
 ) -> tuple[float | None, float | None]:
     """Return a 95 % interval of a quantile of values, from resampling its parts with replacement.
 
-    A resample's quantile is the least value that at least this share of it is not above, among up to
+    A resample's quantile is the least value not below this share of it, among up to
     `QUANTILE_PLACES` values in equal steps of rank.
 
     Args:
         values: in order of submission, shape (n,).
-        part: the part of the time that each belongs to, shape (n,).
+        part: the part of the time of each value, shape (n,).
         share: of the values at or below the quantile, 0 to 1.
         resamples: how many.
         seed: of numpy's generator.
 
     Returns:
-        Its ends; None where there are fewer than two parts.
+        Its ends; None if there are fewer than two parts.
     """
     known, part = np.unique(part, return_inverse=True)
     count = known.size
@@ -131,7 +131,7 @@ def quantile_bootstrap(
         return None, None
     order = np.argsort(values, kind="stable")
     places = np.unique(np.linspace(0, len(values) - 1, min(len(values), QUANTILE_PLACES)).round().astype(np.int64))
-    # how many of each part lie at or below each place
+    # number of each part at or below each place
     below = np.stack([np.cumsum(part[order] == one)[places] for one in range(count)])
     ranks = _draws(count, resamples, seed).astype(np.float64) @ below.astype(np.float64)
     first = [int(np.searchsorted(row, share * row[-1])) for row in ranks]
@@ -140,7 +140,7 @@ def quantile_bootstrap(
 
 
 def _draws(count: int, resamples: int, seed: int) -> Ints:
-    # How often each part is drawn is all that matters: one matrix of counts takes the place of the draws.
+    # Only the number of draws of each part matters: one matrix of counts replaces the draws.
     return np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=resamples)
 
 
@@ -165,7 +165,7 @@ def wait_intervals(
     if mean.low is None or mean.high is None:
         return dict.fromkeys(names)
     low, high = quantile_bootstrap(waits, part_of(submit, PARTS), 0.95, resamples=resamples, seed=seed)
-    # known no better than the mean, which knows of the load: long waits may be so many times as long, or as many
+    # no more certain than the mean, which includes the load: long waits may be longer by that factor, or more frequent
     whole, p95 = float(waits.mean()), float(np.quantile(waits, 0.95))
     times = (mean.low / whole, mean.high / whole) if whole > 0 else (1.0, 1.0)
     fewer, more = (float(np.quantile(waits, max(1 - 0.05 / each, 0.0))) if each > 0 else 0.0 for each in times)
@@ -177,7 +177,7 @@ def wait_intervals(
 
 
 def fidelity(outcome: Outcome, workload: Workload, *, warmup: float = 0.0) -> pl.DataFrame:
-    """Return how near a replay comes to the recorded first starts, for all jobs, by gang size and by queue.
+    """Return how close a replay comes to the recorded first starts, for all jobs, by gang size and by queue.
 
     Args:
         outcome: of the replay, as a rule of the policy that was in force when the trace was recorded.
@@ -188,8 +188,8 @@ def fidelity(outcome: Outcome, workload: Workload, *, warmup: float = 0.0) -> pl
         ``policy``, ``by`` (``all``, ``size_bucket`` or ``queue``), ``value``, ``jobs`` (counted), ``pairs`` (started in
         both), ``only_recorded``, ``only_replayed``; the error (replayed - recorded first start, positive: too late)
         ``error_mean_s``, ``error_p5_s`` … ``error_p95_s``, ``error_abs_mean_s``; ``within_1s_pct`` … ``within_1h_pct``
-        (of pairs, at most so far away); ``delay_recorded_mean_s``, ``delay_replayed_mean_s`` (first start - submit),
-        ``correlation`` (Pearson) and ``rank_correlation`` (Spearman) of the two delays, null where one does not vary.
+        (of pairs, within that distance); ``delay_recorded_mean_s``, ``delay_replayed_mean_s`` (first start - submit),
+        ``correlation`` (Pearson) and ``rank_correlation`` (Spearman) of the two delays, null if one does not vary.
     """
     skip = warmup_jobs(workload, warmup)
     jobs = outcome.jobs.with_columns(size_class()).slice(skip)
@@ -210,7 +210,7 @@ def _sides(outcome: Outcome, other: Outcome | pl.DataFrame) -> pl.DataFrame:
     theirs = other if isinstance(other, pl.DataFrame) else _finished_times(other)
     mine = _finished_times(outcome)
     wait, other_wait = mine["wait_s"], theirs["wait_s"]
-    # what is not waiting, as of jobs that run faster elsewhere, counts by its own size
+    # differences other than waiting, such as of jobs that run faster elsewhere, count by their own size
     apart = ((mine["jct_s"] - wait) - (theirs["jct_s"] - other_wait)).abs()
     return pl.DataFrame(
         {
@@ -224,7 +224,7 @@ def _sides(outcome: Outcome, other: Outcome | pl.DataFrame) -> pl.DataFrame:
 
 
 def _finished_times(outcome: Outcome) -> pl.DataFrame:
-    # A wait that was cut off by the end of the replay is no wait to compare.
+    # A wait cut off by the end of the replay cannot be compared.
     done = pl.col("state").is_in(ENDED)
     return outcome.jobs.select(pl.when(done).then(pl.col(f"{m}_s")).alias(f"{m}_s") for m in MEASURES)
 
@@ -305,7 +305,7 @@ def _correlation(a: Floats, b: Floats) -> float | None:
         return None
     a, b = a - a.mean(), b - b.mean()
     size = float(np.sqrt(np.square(a).sum()) * np.sqrt(np.square(b).sum()))
-    # What does not vary but for rounding has no correlation.
+    # Values that vary only by rounding have no correlation.
     steady = min(np.abs(a).max(), np.abs(b).max()) < SAME_S
     return None if steady else float(np.clip((a * b).sum() / size, -1, 1))
 

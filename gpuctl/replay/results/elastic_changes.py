@@ -1,6 +1,6 @@
-"""What elastic policies do over time: loans, moves, packs, and the GPUs of the jobs that change most.
+"""Changes by elastic policies over time: loans, moves, packs, and the GPUs of the jobs that change most.
 
-Only tables with something in them are made.
+Empty tables are omitted.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 BINS = 150
-"""At most so many periods."""
+"""Most periods."""
 
 LINES = 8
-"""So many jobs are followed, of all policies together."""
+"""Number of jobs followed, over all policies together."""
 
 _ENDS = {"resized": "resized", "migrated": "migrated", "reclaimed": "reclaimed"}
 
@@ -46,7 +46,7 @@ def resized(outcomes: Sequence[Outcome]) -> bool:
 
 
 def changes(replays: Replays) -> ResultTable:
-    """Return how often each policy did what, in equal periods."""
+    """Return the number of changes by each policy in equal periods."""
     begin, end = span(replays)
     edges = timelines.bin_edges(begin, end, BINS)
     frames: list[pl.DataFrame] = []

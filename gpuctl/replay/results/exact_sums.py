@@ -1,7 +1,7 @@
 """Sums and means of doubles with the same last digit on every machine.
 
-Polars adds up in as many parts as there are processors, and the order of an addition shows in its last digit. So a
-figure is first the list of its values, in the order of the rows, which are then added up by one thread.
+Polars sums in as many parts as there are processors, and the order affects the last digit. So a figure is first the
+list of its values, in the order of the rows, which one thread then adds up.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ def listed(values: pl.Expr) -> pl.Expr:
 
 
 def mean_of(rows: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    """Put means in place of lists of values; null for an empty one."""
+    """Replace lists of values by their means; null for an empty one."""
     return _added(rows, names, lambda values: float(values.mean()) if values.size else None)
 
 
 def sum_of(rows: pl.DataFrame, names: Sequence[str], *, per: float = 1.0) -> pl.DataFrame:
-    """Put sums in place of lists of values, divided by `per`."""
+    """Replace lists of values by their sums, divided by `per`."""
     return _added(rows, names, lambda values: float(values.sum()) / per)
 
 

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from gpuctl.replay.results.settings import Replays
 
 POINTS = 150
-"""At most so many points a curve."""
+"""Most points per curve."""
 
 _TIMES = note(
-    "rho: completion time by run time alone; rho_count and rho_demand divide that by the contention, too: replay_jobs "
-    "says how."
+    "rho: completion time by run time alone; rho_count and rho_demand also divide that by the contention: replay_jobs "
+    "defines them."
 )
 
 
@@ -48,7 +48,7 @@ def fairness(replays: Replays) -> ResultTable:
         question="How evenly are jobs treated, by policy?",
         charts=(
             'bars on=page name=chart-replay-jain x=policy y=jain where=definition:rho '
-            'title="Jain\'s index of 1/rho by policy: 1 where all jobs fare alike"',
+            'title="Jain\'s index of 1/rho by policy: 1 if all jobs fare equally"',
         ),
     )  # fmt: skip
 

@@ -1,8 +1,7 @@
-"""Which job held GPUs of which node from when to when, in a window with so few allocations that each can be seen.
+"""Allocations of jobs on nodes over time, in a window with few enough of them to be visible.
 
-The window lies around the busiest moment under the baseline, and is as long as it can be with at most `BARS`
-allocations of each policy; it is the same for all. Which GPUs of a node a job held is not known: a replay counts
-them.
+The window lies around the busiest moment under the baseline, and is as long as possible with at most `BARS` allocations
+of each policy; it is the same for all. Which GPUs of a node a job held is unknown: a replay only counts them.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     Window = tuple[float, float]
 
 NODES = 12
-"""At most so many nodes, the first ones; a third of them such as come on loan, where there are any …"""
+"""Most nodes shown, the first ones; a third of them are loaned ones, if there are any …"""
 
 BARS = 120
 """… and allocations of a policy …"""
@@ -54,13 +53,13 @@ _SCHEMA = {
 
 
 def gantt(replays: Replays) -> ResultTable:
-    """Return the allocations of the window, and the nodes that they are on.
+    """Return the allocations of the window, and their nodes.
 
     Raises:
-        UsageError: the window that was asked for lies outside of the replay.
+        UsageError: the requested window lies outside the replay.
     """
     nodes, there = _nodes(replays)
-    # before there is anything else of as many rows as attempts
+    # before any other data with as many rows as attempts exist
     middle = _busiest_moment(replays) if replays.window is None else 0.0
     held = [_held(o, replays.cluster, nodes) for o in replays.outcomes]
     most = max(1, min(BARS, ALL_BARS // len(held)))
@@ -99,8 +98,8 @@ def _notes(replays: Replays, cut: list[Note], most: int, nodes: tuple[int, int])
     if replays.window is None:
         found.append(
             note(
-                "The window lies around the moment at which running and waiting jobs ask for most GPUs under {policy}, "
-                "and is as long as it can be with at most {most:,} allocation{most||s} of each policy. Another one: "
+                "The window lies around the moment at which running and waiting jobs request most GPUs under {policy}, "
+                "and is as long as possible with at most {most:,} allocation{most||s} of each policy. Another one: "
                 "--gantt "
                 "FROM..TO.",
                 policy=NamedValue("policy", replays.baseline.policy), most=most,
@@ -112,7 +111,7 @@ def _notes(replays: Replays, cut: list[Note], most: int, nodes: tuple[int, int])
 
 
 def _nodes(replays: Replays) -> tuple[list[str], int]:
-    """The nodes that are shown, and how many there are under any policy."""
+    """The nodes shown, and the number of nodes under any policy."""
     every = list(dict.fromkeys(name for o in replays.outcomes for name in o.used(replays.cluster).nodes))
     own = set(replays.cluster.nodes)
     came = {name for o in replays.outcomes for name, _, _ in _loans(o)}
@@ -122,7 +121,7 @@ def _nodes(replays: Replays) -> tuple[list[str], int]:
 
 
 def _loans(outcome: Outcome) -> list[tuple[str, float, float]]:
-    """Node, seconds from which and until which, of each loan; the end of the replay where it did not end."""
+    """Node, seconds from which and until which, of each loan; the end of the replay if it did not end."""
     since: dict[int, float] = {}
     found = []
     for t, node, lent in outcome.log.loans():
@@ -135,12 +134,12 @@ def _loans(outcome: Outcome) -> list[tuple[str, float, float]]:
 
 @dataclass(frozen=True)
 class _Allocations:
-    """All allocations on some nodes; attempts that follow each other at once, on as many GPUs there, are one.
+    """All allocations on some nodes; consecutive attempts on as many GPUs of a node are one.
 
     Attributes:
         stays: ``row`` (of the first attempt) and ``last`` (of the last one), ``node`` (its number), ``gpus``,
-            ``t_s``, ``t_end_s``, and which of `gpu_s` are of it: ``first`` and how many, ``pieces``.
-        gpu_s: GPU-seconds of each attempt there that counted for it.
+            ``t_s``, ``t_end_s``, and its entries of `gpu_s`: ``first`` and their number, ``pieces``.
+        gpu_s: GPU-seconds charged to each attempt there.
         nodes: all names.
     """
 
@@ -149,7 +148,7 @@ class _Allocations:
     nodes: Sequence[str]
 
     def job_rows(self, stays: pl.DataFrame) -> pl.DataFrame:
-        """Some of the allocations, with names of nodes, and the GPU-seconds that counted for each."""
+        """Some of the allocations, with names of nodes, and the GPU-seconds charged to each."""
         sums = [
             float(self.gpu_s[first : first + pieces].sum()) for first, pieces in stays["first", "pieces"].iter_rows()
         ]
@@ -165,7 +164,7 @@ def _held(outcome: Outcome, given: Cluster, nodes: Sequence[str]) -> _Allocation
     wanted = np.zeros(len(cluster.nodes), dtype=bool)
     wanted[[number[name] for name in nodes if name in number]] = True
     piece = np.flatnonzero(wanted[node] & (held.end > held.start)[row])
-    # columns one by one: of millions of attempts a frame of them, and its sorted copy, would take most of all memory
+    # columns one by one: for millions of attempts, a frame and its sorted copy would dominate memory
     piece = piece[np.lexsort((row[piece], held.start[row[piece]], node[piece], held.job[row[piece]]))]
     row, node, gpus = row[piece], node[piece], gpus[piece]
     shared = outcome.attempts["shared"].to_numpy()
@@ -200,13 +199,13 @@ def _overlapping(replays: Replays, window: Window) -> Window:
 
 
 def _busiest_moment(replays: Replays) -> float:
-    """The second from which on running and waiting jobs ask for most GPUs under the baseline."""
+    """The second from which running and waiting jobs request most GPUs under the baseline."""
     exact = timelines.exact_levels(replays.baseline, replays.cluster)
     return float(exact.times[(exact["gpus_waiting"] + exact["gpus_busy"]).argmax()])
 
 
 def _around(middle: float, replays: Replays, held: Sequence[pl.DataFrame], most: int) -> Window:
-    """The longest window around a second in which no policy has more allocations than are shown."""
+    """The longest window around a second in which no policy has more allocations than can be shown."""
     begin, end = span(replays)
     end = max(end, begin + 1.0)
     ends = [(np.sort(f["t_s"].to_numpy()), np.sort(f["t_end_s"].to_numpy())) for f in held]
@@ -239,7 +238,7 @@ def _longest(inside: pl.DataFrame, window: Window, most: int) -> pl.DataFrame:
 
 
 def _of_nodes(outcome: Outcome, given: Cluster, nodes: Sequence[str], window: Window) -> pl.DataFrame:
-    """The nodes themselves, and when they were on loan or down."""
+    """Rows of nodes, and of their loans and down times."""
     cluster = outcome.used(given)
     gpus = dict(zip(cluster.nodes, cluster.gpus.tolist(), strict=True))
     loans = _loans(outcome)
@@ -278,7 +277,7 @@ def _of_jobs(outcome: Outcome, jobs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _counted(outcome: Outcome) -> Floats:
-    """GPU-seconds that counted for the attempt of each piece, on its node, where jobs took turns."""
+    """GPU-seconds charged to the attempt of each piece, on its node, if jobs took turns."""
     found = spans(outcome)
     number, piece, part = of_pieces(outcome, found)
     seconds = part * (found.end - found.start)[number]

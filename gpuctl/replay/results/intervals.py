@@ -1,23 +1,24 @@
-"""Intervals of means over the jobs of one trace: what another stretch of the same workload might have shown.
+"""Intervals of means over the jobs of one trace: what another stretch of the same workload might show.
 
 Jobs that queue together share one backlog, so a trace of thousands of jobs may hold a handful of independent stretches.
-Three things are not known of a mean difference D = r L of paired jobs, with L their mean level (what both wait):
+Three things are uncertain about a mean difference D = r L of paired jobs, with L their mean level (the wait under
+both):
 
 * r, the difference relative to the level: from `PARTS` parts of equal time, a ratio estimate (Cochran, Sampling
-  Techniques, chapter 6) with what neighbouring parts have in common (Newey and West, Econometrica 1987), by Student's t
-  with as many degrees of freedom as parts that count, less one. A part in which nobody waits tells nothing.
-* L, by its logarithm, since sums of waits are skewed: from the same parts, but never taken to be better known than the
-  load allows. Near its capacity a queue grows with 1 / (capacity - load) and forgets in (spread / (capacity - load))^2,
-  so a trace whose load is not known to be below the capacity does not show how long jobs wait (`stretches`). That holds
-  also where, by luck, its queues were short: waits alone would not show it. A trace may well have missed long queues,
-  and hardly has too many of them: L is less sure upwards than downwards.
-* how r changes with L: busier times than this trace's may differ more, by as much as its parts differ. That makes an
-  interval wider, not a sign doubtful: where r alone excludes 0, so does the interval.
+  Techniques, chapter 6) with the correlation of neighbouring parts (Newey and West, Econometrica 1987), by Student's t
+  with as many degrees of freedom as parts that count, less one. A part without waiting is uninformative.
+* L, by its logarithm, since sums of waits are skewed: from the same parts, but never more certain than the load allows.
+  Near its capacity a queue grows with 1 / (capacity - load) and forgets in (spread / (capacity - load))^2, so a trace
+  whose load is not significantly below the capacity does not determine waits (`stretches`), even if its queues happened
+  to be short: waits alone would not reveal it. A trace may well have missed long queues, but hardly has too many: L is
+  less certain upwards than downwards.
+* how r changes with L: busier times than this trace's may differ more, by as much as its parts differ. This widens an
+  interval but does not change its sign: if r alone excludes 0, so does the interval.
 
-The interval is that of the product, from values of r and of L that are equally likely: that both are at their ends at
-once is not.
+The interval is that of the product, from equally likely values of r and of L: both are unlikely to be at their ends at
+once.
 
-benchmarks/coverage.py says how often such an interval holds the truth.
+benchmarks/coverage.py measures how often such an interval contains the truth.
 """
 
 from __future__ import annotations
@@ -40,34 +41,35 @@ PARTS = 10
 """Parts of equal time, from the first submission to the last one."""
 
 LOAD_PARTS = 14
-"""Likewise, for how far the load of the whole is known: two weeks' days."""
+"""Likewise, for the error of the total load: two weeks of days."""
 
 LEAST_STRETCHES = 6.0
-"""With fewer independent stretches a trace is too short to tell …"""
+"""Fewest independent stretches for an interval …"""
 
 LEAST_S = 10 * 86400.0
-"""… and so is one that shows no whole week once its queue has filled."""
+"""… and the least length: a whole week after its queue has filled."""
 
 LEAST_COUNT = 1.5
-"""So many parts must count: with fewer, one backlog is all there is."""
+"""Fewest informative parts: with fewer, there is only one backlog."""
 
 TURNOVER = 4.0
-"""No stretch is shorter than so many times the run of the job that an average GPU-second belongs to."""
+"""Least length of a stretch, as a multiple of the GPU-time-weighted mean run time of jobs."""
 
 LOAD_WEIGHT = 2.4
-"""Upwards, the logarithm of a mean wait is known to no better than this over the fourth root of the stretches.
+"""Least upward error of the logarithm of a mean wait: this over the fourth root of the stretches.
 
-A root would do, but a trace that by luck has a low load looks steadier than it is, too: benchmarks/coverage.py.
+A square root would suffice, but a trace with a low load by chance also looks steadier than it is:
+benchmarks/coverage.py.
 """
 
 LOAD_WEIGHT_DOWN = 1.2
 """Likewise downwards."""
 
 WIDEST = 40.0
-"""A level that may be so many times as large is not known."""
+"""Factor of uncertainty from which a level counts as unknown."""
 
 CHANGES = 2.0
-"""So many spreads between parts may r change where L changes by a factor e."""
+"""Spreads between parts by which r may change if L changes by a factor e."""
 
 GRID = 120
 """Equally likely values of r, and of L."""
@@ -77,12 +79,12 @@ MOST = 2.0
 
 
 class Interval(NamedTuple):
-    """How well a mean is known.
+    """The uncertainty of a mean.
 
     Attributes:
-        low: lower end of its interval; None where the trace is too short to tell.
+        low: lower end of its interval; None if the trace is too short.
         high: upper end.
-        p: probability of a mean so far from 0, on either side, where the true one is 0; None where `low` is None or all
+        p: two-sided probability of a mean at least this far from 0 if the true one is 0; None if `low` is None or all
             values are 0.
     """
 
@@ -95,14 +97,13 @@ UNKNOWN = Interval(None, None, None)
 
 
 def stretches(outcomes: Sequence[Outcome]) -> float:
-    """Return how many independent stretches of time a trace holds, under that policy under which it holds the fewest.
+    """Return the number of independent stretches of time in a trace, under the policy with the fewest.
 
-    ((capacity - load) / error of the load)^2: the capacity is what is held, on average, while some job waits (the most
-    that is ever held where none does), the load is the GPU-time of jobs over the time in which they are submitted, and
-    its error comes from how the loads of `LOAD_PARTS` parts of that time differ. At most as many as there are times
-    of `TURNOVER` runs: a replay begins with an empty cluster, and until jobs as long as the trace's have filled it,
-    waits are too short. 0: the load may be all that the cluster can take, and waits would grow for ever; or the trace
-    is shorter than `LEAST_S`.
+    ((capacity - load) / error of the load)^2: the capacity is the mean use while some job waits (the largest use if
+    none does), the load is the GPU-time of jobs over the time of their submissions, and its error comes from the spread
+    of the loads of `LOAD_PARTS` parts of that time. At most the trace's length over `TURNOVER` runs: a replay begins
+    with an empty cluster, and waits are too short until the trace's jobs have filled it. 0: the load may reach the
+    capacity, so that waits would grow forever; or the trace is shorter than `LEAST_S`.
 
     Args:
         outcomes: of one workload.
@@ -128,7 +129,7 @@ def _stretches(outcome: Outcome) -> float:
 
 
 def _capacity(outcome: Outcome, *, of_gpus: bool) -> float:
-    """GPUs (or jobs) held on average while some job waits and more are still to come; the most held where none does."""
+    """Mean GPUs (or jobs) held while some job waits and more are still to come; the most held if none waits."""
     frame = outcome.attempts
     start = frame["start_s"].to_numpy().astype(np.float64)
     end = frame["end_s"].fill_null(outcome.end_s).to_numpy().astype(np.float64)
@@ -147,22 +148,22 @@ def _capacity(outcome: Outcome, *, of_gpus: bool) -> float:
     length = np.append(np.diff(times), 0.0)
     queued = (waiting > 0.5) & (times < float(arrive.max()))
     whole = float(length[queued].sum())
-    # 0 / 0 where nobody waits
+    # 0 / 0 if no job waits
     return float((busy * length)[queued].sum()) / whole if whole > 0 else float(busy[length > 0].max(initial=0.0))
 
 
 def of_mean(
     values: Floats, submit: Floats, level: Floats | None = None, *, stretches: float, share: float = 0.95
 ) -> Interval:
-    """Return an interval of the mean of values: of differences of waits, of waits, of what is saved.
+    """Return an interval of the mean of values, such as differences of waits, waits or savings.
 
     Args:
-        values: one a job, shape (n,).
+        values: one per job, shape (n,).
         submit: seconds, shape (n,).
-        level: what values grow with, at least 0, shape (n,); for differences of waits the mean of both waits. None: the
-            values' own sizes.
-        stretches: how many the trace holds, see `stretches`; inf where no queue joins the values.
-        share: how often it is to hold the true mean.
+        level: what values scale with, at least 0, shape (n,); for differences of waits the mean of both waits. None:
+            the values' own sizes.
+        stretches: their number in the trace, see `stretches`; inf if no queue couples the values.
+        share: confidence level.
     """
     level = np.abs(values) if level is None else level
     if values.size < 2 or np.ptp(submit) <= 0 or stretches < LEAST_STRETCHES:
@@ -179,13 +180,13 @@ def of_mean(
 def of_draws(values: Floats, level: Floats | None = None, *, stretches: float, share: float = 0.95) -> Interval:
     """Return an interval of a mean from draws of one trace, each a resampled trace as long as this and replayed.
 
-    How draws differ is how the trace itself may differ from others, so more draws do not narrow it beyond that.
+    The spread of draws estimates how the trace itself may differ from others, so more draws do not narrow it further.
 
     Args:
         values: of each draw, shape (n,).
-        level: what values grow with, at least 0, shape (n,), see `of_mean`; None: the values' own sizes.
-        stretches: how many the trace holds.
-        share: how often it is to hold the true mean.
+        level: what values scale with, at least 0, shape (n,), see `of_mean`; None: the values' own sizes.
+        stretches: their number in the trace.
+        share: confidence level.
     """
     level = np.abs(values) if level is None else level
     count = values.size
@@ -196,7 +197,7 @@ def of_draws(values: Floats, level: Floats | None = None, *, stretches: float, s
     level = np.maximum(level, np.abs(values) / 2)
     mean = float(level.mean())
     ratio = float(values.sum()) / float(level.sum())
-    # the trace is one draw more, from what others are drawn from
+    # the trace itself is one more draw
     both = (1 + 1 / count) / mean**2
     own = float(np.var(values - ratio * level, ddof=1)) * both
     return _interval(
@@ -231,15 +232,15 @@ def _interval(
     stretches: float,
     share: float,
 ) -> Interval:
-    """Put an interval together.
+    """Combine an interval.
 
     Args:
         ratio: r.
         level: L.
         own: the variance of r.
         spread: the variance of the logarithm of L.
-        counts: how many values r, and L, were found from, and how many parts count for how r differs between them.
-        stretches: how many the trace holds.
+        counts: number of values behind r and L, and of parts behind the variation of r.
+        stretches: their number in the trace.
         share: see `of_mean`.
     """
     from scipy.special import stdtr, stdtrit
@@ -259,10 +260,10 @@ def _interval(
         likely > 0.5, np.maximum(of_level, LOAD_WEIGHT * by_load), np.minimum(of_level, LOAD_WEIGHT_DOWN * by_load)
     )
     apart = error * stdtrit(counts[0] - 1, likely)[:, None]
-    # busier times may differ more, but that is no reason to doubt a sign that this trace shows
+    # busier times may differ more, but that does not put the sign in doubt
     shown = np.sign(ratio) if abs(ratio) > wide else 0.0
     more = np.where(apart * shown < 0, 1.0, np.sqrt(1 + CHANGES**2 * counts[2] * logs**2))
-    # of nothing below 0 a difference is at most twice the mean
+    # of nonnegative values, a difference is at most twice the mean
     values = np.clip(ratio + apart * more, -MOST, MOST) * level * np.exp(logs)
     low = float(np.quantile(values, 1 - end, method="higher"))
     high = float(np.quantile(values, end, method="lower"))
@@ -271,13 +272,13 @@ def _interval(
 
 
 def part_of(submit: Floats, parts: int) -> Ints:
-    """Return the part of equal time that each submission falls into; submissions are not all at one instant."""
+    """Return the part of equal time of each submission; submissions must not all be at one instant."""
     first = float(submit.min())
     return np.minimum(((submit - first) / (float(submit.max()) - first) * parts).astype(np.int64), parts - 1)
 
 
 def _shared(sums: Floats) -> float:
-    """The sum of squares of parts' sums, and of what neighbours have in common where that is more than nothing."""
+    """The sum of squares of parts' sums, plus the covariance of neighbours if positive."""
     count = sums.size
     reach = min(count - 1, max(1, int(4 * (count / 100) ** (2 / 9))))
     pairs = ((1 - lag / (reach + 1), float((sums[:-lag] * sums[lag:]).sum())) for lag in range(1, reach + 1))

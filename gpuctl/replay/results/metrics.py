@@ -1,9 +1,8 @@
-"""What a policy did with a workload, in figures: one row a policy, and the same by queue and by gang size.
+"""Figures of a policy on a workload: one row per policy, and the same by queue and by gang size.
 
-Definitions are those that the columns of `gpuctl.replay.results.columns` print. Percentiles interpolate linearly
-between the two nearest values (numpy's and Polars' ``linear``). Times of jobs are over jobs that ended, what depends on
-their whole work (slowdown, t10, rho) over those that finished it, figures of the cluster over the whole replay; how
-many jobs are in no figure, and why, is part of each row.
+Definitions are in `gpuctl.replay.results.columns`. Percentiles interpolate linearly between the two nearest values
+(numpy's and Polars' ``linear``). Times of jobs are over jobs that ended, figures of their whole work (slowdown, t10,
+rho) over those that finished it, figures of the cluster over the whole replay; each row counts excluded jobs by reason.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 SIZES = ("0", "1", "2-4", "5-8", ">8")
-"""Classes of gang sizes in GPUs, as the analyses of a trace have them; 0 only where CPUs or memory count."""
+"""Classes of gang sizes in GPUs, as in analyses of a trace; 0 only if CPUs or memory count."""
 
 QUANTILES = (("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99))
 
 SHORTEST_WORK_S = 10.0
-"""A slowdown divides by at least this, so that jobs of a second do not drown all others."""
+"""Least divisor of a slowdown, so that jobs of a second do not dominate."""
 
 ROUNDING = 1e-6
-"""Per cent that sums of floats may be off by."""
+"""Tolerance of sums of floats, in percent."""
 
 STATES = ("finished", "cut", "running", "waiting", "held", "unplaceable", "rejected")
 
@@ -51,13 +50,13 @@ def size_class() -> pl.Expr:
 
 
 def counted_jobs(outcome: Outcome, workload: Workload, *, warmup: float = 0.0) -> pl.DataFrame:
-    """Return the jobs that the figures are about, with what is derived from their times.
+    """Return the jobs of the figures, with values derived from their times.
 
     Args:
         outcome: of the replay.
         workload: what was replayed.
-        warmup: share of the jobs, in order of submission, that only fill the cluster and are left out, since they met
-            an empty one. 0 leaves out none; 0.1 is usual for a trace. All policies leave out the same jobs.
+        warmup: share of the jobs, in order of submission, that only fill the cluster and are excluded, since they met
+            an empty one. 0 excludes none; 0.1 is usual for a trace. All policies exclude the same jobs.
 
     Returns:
         The rows of ``outcome.jobs``, and ``row`` (job number), ``size_bucket``, ``delay_s`` (first start - submit),
@@ -81,7 +80,7 @@ def counted_jobs(outcome: Outcome, workload: Workload, *, warmup: float = 0.0) -
 
 
 def warmup_jobs(workload: Workload, warmup: float) -> int:
-    """Return how many jobs a share of warm-up leaves out: rounded down."""
+    """Return the number of jobs excluded by a share of warm-up, rounded down."""
     return int(warmup * workload.size)
 
 
@@ -92,7 +91,7 @@ def summary(outcome: Outcome, workload: Workload, cluster: Cluster, *, warmup: f
         outcome: of the replay.
         workload: what was replayed.
         cluster: what it was replayed on.
-        warmup: see `counted_jobs`; leaves no job out of the figures of the cluster.
+        warmup: see `counted_jobs`; does not affect the figures of the cluster.
     """
     jobs = counted_jobs(outcome, workload, warmup=warmup)
     return {
@@ -108,7 +107,7 @@ def summary(outcome: Outcome, workload: Workload, cluster: Cluster, *, warmup: f
 
 
 def by_group(outcome: Outcome, workload: Workload, key: str, *, warmup: float = 0.0) -> pl.DataFrame:
-    """Return the figures of jobs for each value of ``queue``, ``user`` or ``size_bucket``, one row a value.
+    """Return the figures of jobs for each value of ``queue``, ``user`` or ``size_bucket``, one row per value.
 
     Sizes come smallest first, others by name; values without a counted job have no row.
     """
@@ -119,7 +118,7 @@ def by_group(outcome: Outcome, workload: Workload, key: str, *, warmup: float = 
 
 
 def use(outcome: Outcome, cluster: Cluster) -> dict[str, float | None]:
-    """Return what became of the cluster's GPU-hours over `gpuctl.replay.results.timelines.window`, all jobs counted.
+    """Return the use of the cluster's GPU-hours over `gpuctl.replay.results.timelines.window`, all jobs counted.
 
     available = useful + overhead + lost + idle; a GPU counts once, however many jobs are on it.
     """
@@ -147,9 +146,9 @@ def use(outcome: Outcome, cluster: Cluster) -> dict[str, float | None]:
 
 
 def share_pct(part: float, whole: float) -> float | None:
-    """Return a share in percent; None where there is no whole, and where it would be above 100 %.
+    """Return a share in percent; None if there is no whole, or if it would be above 100 %.
 
-    More GPU-hours than the nodes had are a contradiction (`overfull`), and no utilization.
+    More GPU-hours than the nodes had are a contradiction (`overfull`).
     """
     if whole <= 0:
         return None
@@ -158,12 +157,12 @@ def share_pct(part: float, whole: float) -> float | None:
 
 
 def overfull(figures: dict[str, float | None]) -> bool:
-    """Whether the figures of `use` are withheld since jobs held more GPU-hours than the nodes that were up had."""
+    """Whether the figures of `use` are withheld because jobs held more GPU-hours than nodes that were up had."""
     return figures["utilization_pct"] is None and bool(figures["available_gpu_h"])
 
 
 def _busy(outcome: Outcome, begin: float, end: float) -> float:
-    """GPU-seconds that count for somebody within a window."""
+    """GPU-seconds charged to any job within a window."""
     held = spans(outcome)
     seconds = held.end.clip(begin, end)
     seconds -= held.start.clip(begin, end)
@@ -173,9 +172,8 @@ def _busy(outcome: Outcome, begin: float, end: float) -> float:
 def goodput_loaded(outcome: Outcome, cluster: Cluster) -> float | None:
     """Return the work done up to the last submission, as a share of the GPU-hours available until then, in percent.
 
-    It does not depend on who ends last. Work counts at reference speed, so that progress which is slow, or faster on
-    other GPUs, counts for what it is. None where all jobs were submitted at one instant,
-    and where faster GPUs did more work than these nodes could have done at reference speed.
+    It does not depend on the last job's end. Work counts at reference speed, whatever its actual speed. None if all
+    jobs were submitted at one instant, or if faster GPUs did more work than these nodes could at reference speed.
     """
     begin, end = (outcome.jobs["submit_s"].min(), outcome.jobs["submit_s"].max())
     if outcome.loaded_gpu_s is None or not isinstance(begin, float) or not isinstance(end, float):
@@ -199,7 +197,7 @@ def fairness(
     submission to its last end; T_alone = N x W / min(GPUs of the cluster, GPUs that its jobs can use together), with W
     its GPU-seconds of work on the recorded placement and N the mean number of apps in the system over its own life
     under this same policy. By default a job is an app, and T_alone = N x work. Contention is that of the replay itself,
-    so a policy that lets jobs pile up is judged by a larger N: compare rho between policies with care.
+    so a policy with a backlog has a larger N: compare rho between policies with care.
 
     Apps of the warm-up, with an unfinished job, or without work have no rho.
     """
@@ -236,11 +234,11 @@ def fairness(
 
 
 def rhos(outcome: Outcome, workload: Workload, cluster: Cluster) -> dict[str, Floats]:
-    """Return finish-time fairness of each job three ways, as columns: JCT / T, NaN of jobs that did not finish.
+    """Return three finish-time fairnesses of each job, as columns: JCT / T, NaN for unfinished jobs.
 
     ``rho``: T is the job's work. ``rho_count``: its work on its own part of the cluster, work x GPUs / min(GPUs of the
     cluster, GPUs), times the mean number of unfinished jobs over its life (Themis' paper). ``rho_demand``: its work
-    times the mean over its life of max(1, GPUs that unfinished jobs ask for / GPUs) (its authors' simulator).
+    times the mean over its life of max(1, GPUs that unfinished jobs request / GPUs) (its authors' simulator).
     """
     jobs = outcome.jobs
     ratios = {name: np.full(jobs.height, np.nan) for name in ("rho", "rho_count", "rho_demand")}
@@ -267,7 +265,7 @@ def rhos(outcome: Outcome, workload: Workload, cluster: Cluster) -> dict[str, Fl
 
 
 def _over_life(first: Floats, last: Floats, weight: Floats, of: Callable[[Floats], Floats]) -> Floats:
-    """Mean over each of the intervals (first, last) of a function of the sum of the weights of those that hold."""
+    """Mean over each of the intervals (first, last) of a function of the sum of weights of active intervals."""
     at = np.concatenate([first, last])
     order = np.argsort(at, kind="stable")
     at = at[order]
@@ -278,7 +276,7 @@ def _over_life(first: Floats, last: Floats, weight: Floats, of: Callable[[Floats
 
 
 def jain(shares: Floats) -> float | None:
-    """Return Jain's index (sum x)^2 / (n sum x^2): 1 where all are equal, 1 / n where one has all; None for none."""
+    """Return Jain's index (sum x)^2 / (n sum x^2): 1 if all are equal, 1 / n if one has all; None for none."""
     squares = float(np.square(shares).sum())
     return float(shares.sum()) ** 2 / (len(shares) * squares) if squares > 0 else None
 
@@ -288,7 +286,7 @@ SUMS = ("jobs_held_gpu_h", "jobs_overhead_gpu_h", "jobs_lost_gpu_h")
 
 
 def figures(jobs: pl.DataFrame, key: str | None = None) -> pl.DataFrame:
-    """Return the figures of jobs, as `counted_jobs` gives them: one row for all, or one for each value of a column."""
+    """Return the figures of jobs from `counted_jobs`: one row for all, or one per value of a column."""
     rows = jobs.select(_figures()) if key is None else jobs.group_by(key).agg(_figures())
     return sum_of(mean_of(rows, MEANS), SUMS, per=3600)
 

@@ -1,7 +1,7 @@
-"""How near a replay of a trace under its own rules comes to what was recorded, and what that makes of differences.
+"""How close a replay of a trace under its own rules comes to the record, and the resulting error of differences.
 
-A replay that is wrong of what has happened is wrong of what would have happened, too. How wrong it is of means of waits
-and JCTs is measured on the trace; a change is taken to be known no better than that, beside what chance leaves open.
+A replay that mispredicts the past also mispredicts a change. Its error in mean waits and JCTs is measured on the trace;
+the effect of a change is taken as no more certain than that, in addition to chance.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ Errors = dict[tuple[str, str], float]
 """Seconds by measure and size class; see `errors`."""
 
 NEAR_S = 60.0
-"""Starts that are no further apart are near."""
+"""Largest distance of near starts, in seconds."""
 
 UNKNOWN = note(
     "How near this replay is to the trace is not known: it was not compared with it. Differences smaller than the "
     "model's own error prove nothing; gpuctl calibrate measures that."
 )
-"""Where nothing of the trace can be held against the replay, as on other nodes than its own."""
+"""If the trace cannot be compared with the replay, as on other nodes than its own."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class OwnRules:
     """Replays of a trace as it was: its jobs, its nodes, and rules that may be its own.
 
     Attributes:
-        outcomes: one a policy; of these the nearest counts. Where the rules were calibrated, the one replay under them.
+        outcomes: one per policy, of which the nearest counts; if the rules were calibrated, the one replay under them.
         workload: what was replayed.
         calibrated: whether the rules were fitted to the trace.
-        fitted: share of the jobs, in order of submission, that they were fitted to: the others say how near it is.
+        fitted: share of the jobs, in order of submission, that they were fitted to; the others measure the error.
     """
 
     outcomes: tuple[Outcome, ...]
@@ -54,11 +54,11 @@ class OwnRules:
 
 @dataclass(frozen=True)
 class Nearness:
-    """How near the nearest replay of the trace as it was is to the trace.
+    """The distance of the nearest replay of the unchanged trace from the trace.
 
     Attributes:
         text: a sentence.
-        errors: how wrong it may be; empty where the rules are not calibrated, since nobody knows that they are these.
+        errors: of the replay; empty if the rules are not calibrated, as they may differ from the trace's.
         calibrated: whether they are.
     """
 
@@ -68,10 +68,10 @@ class Nearness:
 
 
 def nearness(own: OwnRules | None) -> Nearness | None:
-    """Say how near a replay of the trace as it was is to what was recorded; None where nothing was recorded.
+    """Measure how close a replay of the unchanged trace is to the record; None if nothing was recorded.
 
     Args:
-        own: the replays; None where there are none of the trace as it was.
+        own: the replays; None if there are none of the unchanged trace.
     """
     if own is None:
         return Nearness(UNKNOWN, {}, calibrated=False)
@@ -134,10 +134,10 @@ def _fidelity_note(own: OwnRules, outcome: Outcome, whole: dict[str, float], apa
 
 
 def errors(frame: pl.DataFrame) -> Errors:
-    """Return how wrong means of a replay may be, in seconds, by measure and size class.
+    """Return the error of a replay's means, in seconds, by measure and size class.
 
-    It is the end farther from 0 of the 95 % interval of the difference from what was recorded; where that has no
-    interval, the difference itself.
+    It is the end farther from 0 of the 95 % interval of the difference from the record; without an interval, the
+    difference itself.
 
     Args:
         frame: a replay against what was recorded, as `gpuctl.replay.results.comparison.against` returns it.
@@ -152,14 +152,14 @@ def errors(frame: pl.DataFrame) -> Errors:
 
 
 def widen(frame: pl.DataFrame, found: Errors) -> pl.DataFrame:
-    """Put the model's own error into intervals of differences: the ends move away as independent errors add.
+    """Include the model's own error in intervals of differences: the ends move as independent errors add.
 
     Args:
         frame: differences, as `gpuctl.replay.results.comparison.against` returns them.
         found: by measure and size class; empty: nothing is changed.
 
     Returns:
-        the same with ``diff_low_s``, ``diff_high_s`` and ``p`` as they are with that error, and ``model_error_s``.
+        the same with ``diff_low_s``, ``diff_high_s`` and ``p`` including that error, and ``model_error_s``.
     """
     if not found:
         return frame
@@ -170,7 +170,7 @@ def widen(frame: pl.DataFrame, found: Errors) -> pl.DataFrame:
 def wider(
     mean: float | None, low: float | None, high: float | None, error: float | None
 ) -> tuple[float | None, float | None]:
-    """Return the ends of an interval moved away from its mean by an independent error; as they are if none is known."""
+    """Return the ends of an interval moved away from its mean by an independent error; unchanged if none is known."""
     if error is None or mean is None or low is None or high is None:
         return low, high
     return mean - math.hypot(mean - low, error), mean + math.hypot(high - mean, error)

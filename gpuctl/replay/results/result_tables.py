@@ -1,4 +1,4 @@
-"""A result table of a replay with its documented columns, and which of many columns are shown first."""
+"""A result table of a replay with its documented columns, and the columns shown first."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIRST_COLUMNS = {
     "replay_vs_unchanged": 13,
     "replay_fidelity": 12,
 }
-"""Columns that a terminal shows of tables with many."""
+"""Columns that a terminal shows of wide tables."""
 
 _FIGURES = ("jobs_finished", "wait_mean_s", "wait_p95_s", "jct_mean_s")
 _DIFFERENCES = (
@@ -40,7 +40,7 @@ KEY_COLUMNS = {
     ),
     "replay_unfinished": ("policy", "job", "state", "queue", "user", "gpus", "wait_s", "reason"),
 }  # fmt: skip
-"""Columns that a page shows of tables with many."""
+"""Columns that a page shows of wide tables."""
 
 
 def documented(
@@ -64,11 +64,11 @@ def documented(
         population: what is counted.
         section: where it is shown.
         title: its heading.
-        question: that it answers.
-        notes: what holds for this replay.
-        detail: one row a job, or points of a curve.
+        question: answered by the table.
+        notes: on this replay.
+        detail: one row per job, or points of a curve.
         sentences: what its columns of sentences hold, each once.
-        charts: declarations of charts, of a table that not every replay has.
+        charts: declarations of charts, for a table that not every replay has.
     """
     shown = tuple(c for c in columns(name) if c.name not in OPTIONAL or c.name in frame.columns)
     return ResultTable(

@@ -1,4 +1,4 @@
-"""What the tables of a replay are made from, and what is said of the replay as a whole: settings and warnings."""
+"""Input of a replay's tables, and its settings and warnings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpuctl.replay.results.model_error import Nearness
 
 _SPEC = re.compile(r"\d+x\d+|pool:\d+", re.ASCII)
-"""What users call nodes that are given by number and size."""
+"""Short form of nodes given by number and size."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Unchanged:
     """The same jobs replayed without what an option changes.
 
     Attributes:
-        outcomes: of policies that are replayed with the change, too, by the same names.
+        outcomes: of policies also replayed with the change, by the same names.
         workload: with as many jobs, in the same order.
         changes: the options.
     """
@@ -40,7 +40,7 @@ class Unchanged:
 
 @dataclass(frozen=True)
 class Replays:
-    """What all tables are made from; outcomes have distinct names."""
+    """Input of all tables; outcomes have distinct names."""
 
     outcomes: tuple[Outcome, ...]
     workload: Workload
@@ -55,7 +55,7 @@ class Replays:
 
     @property
     def jobs(self) -> Note:
-        """The population, as every table says it."""
+        """The population of every table."""
         left_out = metrics.warmup_jobs(self.workload, self.warmup)
         text = note(
             "{size:,} job{size||s} of {name}, replayed on {name_2}",
@@ -80,7 +80,7 @@ def span(replays: Replays) -> tuple[float, float]:
 
 
 def calendar(workload: Workload, seconds: str = "t_s", name: str = "ts") -> pl.Expr:
-    """Return seconds of a replay as instants of the calendar (UTC); nulls where the workload has none."""
+    """Return seconds of a replay as instants of the calendar (UTC); nulls if the workload has none."""
     kind = pl.Datetime("us", "UTC")
     if workload.origin is None:
         return pl.lit(None, dtype=kind).alias(name)
@@ -89,7 +89,7 @@ def calendar(workload: Workload, seconds: str = "t_s", name: str = "ts") -> pl.E
 
 
 def with_distinct_names(outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
-    """Return the outcomes with their parameters, or a number, added to names that are there twice."""
+    """Return the outcomes with their parameters, or a number, added to duplicate names."""
     names: list[str] = []
     given = [o.policy for o in outcomes]
     for outcome in outcomes:
@@ -106,7 +106,7 @@ def _parameters(outcome: Outcome) -> str:
 
 
 def settings(replays: Replays) -> dict[str, Note]:
-    """Return what the replay was made with: parameters of policies, workload, cluster, method."""
+    """Return the settings of the replay: parameters of policies, workload, cluster, method."""
     settings: dict[str, Note] = {}
     for outcome in replays.outcomes:
         for name, value in outcome.settings.items():
@@ -140,8 +140,8 @@ def settings(replays: Replays) -> dict[str, Note]:
         "warm-up": note("{share:.0%} of the jobs, in order of submission", share=replays.warmup),
         "intervals": note(
             "95 %, for a long run of the same workload; of means: Student's t of {parts:,} part{parts||s} of equal "
-            "time, with what neighbours have in common, and how well the load is known; none if the trace is too short "
-            "to tell; of percentiles also: bootstrap over the parts, {resamples:,} resample{resamples||s}, seed {seed}",
+            "time, with correlation of neighbours, and the error of the load; none if the trace is too short "
+            "; of percentiles also: bootstrap over the parts, {resamples:,} resample{resamples||s}, seed {seed}",
             parts=intervals.PARTS,
             resamples=replays.resamples,
             seed=replays.seed,
@@ -157,14 +157,14 @@ def settings(replays: Replays) -> dict[str, Note]:
 
 
 def _value(value: object) -> Note:
-    """A parameter's value: numbers are ours, text that is no note may be a path or a name."""
+    """A parameter's value: numbers are literal, text that is no note may be a path or a name."""
     if isinstance(value, Note):
         return value
     return named("value", value) if isinstance(value, str) else literal(str(value))
 
 
 def nodes_note(cluster: Cluster) -> Note:
-    """What the nodes are called: those of --cluster by number and size, else by a name."""
+    """Name of the nodes: those of --cluster by number and size, else by a name."""
     if _SPEC.fullmatch(cluster.name):
         return literal(cluster.name)
     return named("cluster", cluster.name)
@@ -184,7 +184,7 @@ def oracle_note(replays: Replays) -> tuple[Note, ...]:
 
 
 def warnings(replays: Replays, *, against_recorded: bool) -> tuple[Note, ...]:
-    """Return what a reader of any table of this replay has to know."""
+    """Return the warnings for readers of any table of this replay."""
     found = list(oracle_note(replays))
     ended = {o.policy: o.jobs["state"].value_counts() for o in replays.outcomes}
     left = {p: int(c.filter(~pl.col("state").is_in(timelines.ENDED))["count"].sum()) for p, c in ended.items()}
@@ -218,7 +218,7 @@ def warnings(replays: Replays, *, against_recorded: bool) -> tuple[Note, ...]:
 
 
 def policy_notes(outcomes: Sequence[Outcome]) -> list[Note]:
-    """Return what the policies say of a replay, each note once, with the policies that it is of."""
+    """Return the policies' notes on a replay, each once, with its policies."""
     of: dict[Note, list[str]] = {}
     for outcome in outcomes:
         for text in outcome.notes:

@@ -1,8 +1,8 @@
-"""GPUs with several jobs on them: how much of each counts for whom.
+"""Shared GPUs: the part of each charged to each job.
 
 A guest is on the first GPUs of its host's pieces, so that of two jobs on a node's shared GPUs the one with fewer has
 all of its own in common with the other. A GPU counts once: in equal parts for the jobs on it (GPU-seconds of jobs), and
-for the one whose it is (`busy` levels, queues).
+fully for its owner (`busy` levels, queues).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 def portions(outcome: Outcome) -> Floats:
-    """Return the GPU-seconds that count for each piece: of a GPU with k jobs on it, one k-th of the time.
+    """Return the GPU-seconds of each piece: on a GPU with k jobs, one k-th of the time.
 
     Args:
         outcome: of the replay; attempts without an end are counted to the end of the replay.
 
     Returns:
-        One number a row of ``outcome.pieces``; the sum over the pieces on a GPU is the time for which it was busy.
+        One number per row of ``outcome.pieces``; the sum over the pieces on a GPU is the time for which it was busy.
     """
     owner = outcome.pieces["row"].to_numpy()
     if outcome.turns is not None:
@@ -55,7 +55,7 @@ def portions(outcome: Outcome) -> Floats:
 
 
 def shared_gpus(outcome: Outcome) -> tuple[Floats, Floats]:
-    """Return the GPUs of each attempt and of each piece, as means over its time: fractions where GPUs were shared."""
+    """Return the GPUs of each attempt and of each piece, as means over its time: fractions if GPUs were shared."""
     owner = outcome.pieces["row"].to_numpy()
     length = (outcome.attempts["end_s"].fill_null(outcome.end_s) - outcome.attempts["start_s"]).to_numpy()
     gpus = outcome.attempts["gpus"].to_numpy().astype(np.float64)
@@ -73,7 +73,7 @@ def shared_gpus(outcome: Outcome) -> tuple[Floats, Floats]:
 
 
 def _in_parts(start: Floats, end: Floats, gpus: Floats) -> Floats:
-    """GPU-seconds that count for each of some jobs that are on the first `gpus` GPUs of one place."""
+    """GPU-seconds of each of some jobs on the first `gpus` GPUs of one place."""
     counted = np.zeros(start.size)
     times = np.unique(np.concatenate([start, end]))
     by_size = np.argsort(gpus, kind="stable")

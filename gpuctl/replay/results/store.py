@@ -1,9 +1,9 @@
-"""Writes outcomes in the shape of a trace store, so that whatever works on a trace works on a replay.
+"""Writes outcomes as a trace store, so that all analyses of traces work on replays.
 
-Each policy is a cluster of its own, called ``WORKLOAD@POLICY``. Its clock is UTC: seconds of the replay are counted
-from the workload's origin, or from 1970 where the workload has no calendar. An attempt of the store is one time that
-a gang held GPUs; one that the policy ended is ``preempted``. Of a GPU that jobs share, an equal part counts for each:
-their attempts and placements have fractions of GPUs, means over the attempt's time, whose GPU-seconds are exact.
+Each policy is its own cluster, ``WORKLOAD@POLICY``. Its clock is UTC: seconds of the replay are counted from the
+workload's origin, or from 1970 if the workload has no calendar. An attempt of the store is one allocation of a gang;
+one that the policy ended is ``preempted``. A shared GPU counts in equal parts for its jobs: their attempts and
+placements have fractions of GPUs, means over the attempt's time, whose GPU-seconds are exact.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ _JOB_STATES = {
     "rejected": State.KILLED,
 }
 _LIVE = {State.PENDING, State.RUNNING, State.SUSPENDED, ""}
-"""States of jobs in a trace that do not say how a job ended."""
+"""States of jobs in a trace that do not record how a job ended."""
 
 
 def write_decisions(folder: Path, outcomes: Sequence[Outcome]) -> None:
-    """Write the decision log of each outcome to ``<policy>.jsonl`` in a folder, which is made where it is absent.
+    """Write the decision log of each outcome to ``<policy>.jsonl`` in a folder, which is created if missing.
 
     Raises:
-        UsageError: it cannot be written; what was there is still there.
+        UsageError: it cannot be written; existing files are kept.
     """
     for outcome in outcomes:
         name = re.sub(r"[^\w.-]", "_", outcome.policy)
@@ -84,7 +84,7 @@ def write_decisions(folder: Path, outcomes: Sequence[Outcome]) -> None:
 
 
 def write_store(path: Path, outcomes: Sequence[Outcome], workload: Workload, cluster: Cluster) -> tuple[str, ...]:
-    """Write outcomes into a trace store of their own, which is there whole or not at all.
+    """Write outcomes into their own trace store, atomically.
 
     Args:
         path: the file. One that an earlier replay wrote is replaced.
@@ -93,10 +93,10 @@ def write_store(path: Path, outcomes: Sequence[Outcome], workload: Workload, clu
         cluster: what it was replayed on.
 
     Returns:
-        The names of the clusters in the store, one an outcome.
+        The names of the clusters in the store, one per outcome.
 
     Raises:
-        StoreError: there is a file that is not all from replays; it is left alone.
+        StoreError: there is a file not only from replays; it is kept.
     """
     refuse(path)
     draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -113,7 +113,7 @@ def write_store(path: Path, outcomes: Sequence[Outcome], workload: Workload, clu
 
 
 def refuse(path: Path) -> None:
-    """See that a replay may be written to a file: there is none, or only replays are in it.
+    """Check that a replay may be written to a file: it does not exist, or contains only replays.
 
     Raises:
         StoreError: something else is in it, or another process has it open.
@@ -152,7 +152,7 @@ class _Part:
     cluster: Cluster
 
     def ts(self, second: str) -> pl.Expr:
-        """The instant that a column's second means."""
+        """The instant of a column's second."""
         origin = (self.workload.origin or NO_CALENDAR).astimezone(UTC)
         return pl.lit(origin, pl.Datetime("us", "UTC")) + pl.duration(microseconds=(pl.col(second) * 1e6).round())
 
@@ -199,13 +199,13 @@ def _write(store: Store, part: _Part) -> None:
 
 def _insert(store: Store, table: str, rows: pl.DataFrame) -> None:
     store.view("replay_rows", rows)
-    # the name is one of this module's own
+    # table is a literal of this module
     store.execute(f"INSERT INTO {table} BY NAME SELECT * FROM replay_rows")  # noqa: S608
     store.drop_view("replay_rows")
 
 
 def _final(part: _Part) -> list[str]:
-    """The state of each job; of finished ones that of the trace, where it tells how they ended."""
+    """The state of each job; of finished ones that of the trace, if it records how they ended."""
     w = part.workload
     fails = w.segment_fails[np.maximum(w.segment_start[1:] - 1, 0)]
     states = []
@@ -246,7 +246,7 @@ def _jobs(part: _Part) -> pl.DataFrame:
 
 
 def _named(numbers: Ints | None, names: tuple[str, ...], size: int) -> pl.Series:
-    """Names for numbers, null for -1 and where there are no numbers."""
+    """Names for numbers, null for -1 or if there are no numbers."""
     if numbers is None:
         return pl.Series([None] * size, dtype=pl.String)
     return pl.Series(np.array([*names, None], object)[numbers].tolist(), dtype=pl.String)
@@ -265,7 +265,7 @@ def _attempts(part: _Part) -> pl.DataFrame:
         .sort("job", "attempt")
     )
     first = c("attempt") == 0
-    # a later attempt is queued where the one before it gave its GPUs back
+    # a later attempt is queued when the previous one released its GPUs
     rows = rows.with_columns(queued_s=pl.when(first).then("submit_s").otherwise(c("end_s").shift(1)))
     return rows.select(
         *part.common(), "servers", job="id", attempt=c("attempt").cast(pl.Int32), gpus=c("gpus").cast(pl.Float64),
@@ -303,7 +303,7 @@ def _machines(part: _Part) -> pl.DataFrame:
 
 
 def _queues(part: _Part) -> pl.DataFrame:
-    # inf says that nothing bounds a queue; without a number the analyses would guess one
+    # inf means that a queue is unbounded; without a number the analyses would infer one
     quota = part.cluster.quota
     source = "configured" if part.cluster.quota_source == "none" else part.cluster.quota_source
     bound = part.outcome.kind == "philly" or part.outcome.params.get("borrow") is False

@@ -1,4 +1,4 @@
-"""Puts the outcomes of a replay into result tables, which the terminal, the exports and the HTML report all show."""
+"""Builds the result tables of a replay, which the terminal, the exports and the HTML report show."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from gpuctl.replay.results.model_error import OwnRules
 
 CDF_POINTS = 200
-"""At most so many points a curve."""
+"""Most points per curve."""
 
 LISTED = 200
 """With more unfinished jobs their table is exported, not printed."""
@@ -56,7 +56,7 @@ COUNTED = (
     "packs", "packs_undone", "nodes_reclaimed", "reclaim_preemptions", "scale_ins", "nodes_lent", "nodes_late",
     "late_node_s",
 )  # fmt: skip
-"""What some policies count, by the names of `Outcome.counts`."""
+"""Counters of some policies, by the names of `Outcome.counts`."""
 
 _PREEMPTED_SIZES = (
     ("of_1_gpu", "1"),
@@ -85,25 +85,25 @@ def result(
     own: OwnRules | None = None,
     traced: bool = False,
 ) -> Analysis:
-    """Return everything that a replay found out.
+    """Return all results of a replay.
 
     Args:
-        outcomes: one a policy, on the same workload and cluster; where two have one name, their parameters are added.
+        outcomes: one per policy, on the same workload and cluster; parameters are added to equal names.
         workload: what was replayed.
         cluster: what it was replayed on.
         baseline: the policy that the others are compared with; None for the first.
         against_recorded: whether to compare with what the trace recorded.
         command: the command line, as the user gave it.
         version: gpuctl's version.
-        warmup: share of the jobs, in order of submission, that are in no figure of jobs.
+        warmup: share of the jobs, in order of submission, excluded from figures of jobs.
         resamples: of the bootstrap.
         seed: of the bootstrap.
         sources: the files that the workload came from.
         tables: make only those of these names; None for all.
         window: seconds between which allocations are listed one by one; None for those around the busiest moment.
         unchanged: replays without what options change, to compare with.
-        own: replays of the trace as it was, which say how near the model is to it.
-        traced: whether the jobs come from a trace, so that how near the model is to it must be said.
+        own: replays of the unchanged trace, which measure the model's error.
+        traced: whether the jobs come from a trace, so that the model's error must be reported.
 
     Raises:
         UsageError: no outcome has the name of the baseline, or nothing was replayed in the window.
@@ -139,7 +139,7 @@ def result(
 
 def _made(make: Callable[[Replays], ResultTable], replays: Replays) -> ResultTable:
     if replays.workload.size >= MANY_JOBS:
-        # what the one before it was made with
+        # input of the previous table
         give_back()
     return make(replays)
 
@@ -189,7 +189,7 @@ def _summary(replays: Replays) -> ResultTable:
 
 
 def _with_ends(rows: list[dict[str, Any]]) -> pl.DataFrame:
-    # of too few jobs no end is known, whatever the policy: a column of nothing has no type of its own
+    # for too few jobs no end is known under any policy: an empty column needs a type
     frame = pl.DataFrame(rows, infer_schema_length=None)
     return frame.with_columns(pl.col("^wait_(mean|p95)_(low|high)_s$").cast(pl.Float64))
 
@@ -254,8 +254,8 @@ def cdf_points(values: pl.Series, total: int) -> pl.DataFrame:
     """Return points of a cumulative distribution, at most `CDF_POINTS`, each exact: ``minutes`` and ``cdf_pct``.
 
     Args:
-        values: seconds of those that have a value; nulls are left out.
-        total: how many 100 % are, those without a value among them.
+        values: seconds; nulls are left out.
+        total: number of 100 %, including those without a value.
     """
     ordered = np.sort(values.drop_nulls().to_numpy().astype(np.float64) / 60)
     count = len(ordered)
@@ -307,7 +307,7 @@ def _wait_cdf(replays: Replays) -> ResultTable:
 _PAIRED = (
     note("Only jobs that finished under both are compared; the unpaired_ columns count the others."),
     note(
-        "Intervals hold the mean that a long run of the same workload would show, 95 % of them; where the trace holds "
+        "Intervals hold the mean that a long run of the same workload would show, 95 % of them; if the trace holds "
         "too few independent stretches (stretches), it is too short to tell and there is none."
     ),
 )
@@ -415,7 +415,7 @@ def _heatmap(replays: Replays) -> ResultTable:
         names = max(names, own, key=len)
         frames.append(cells.insert_column(0, pl.lit(outcome.policy).alias("policy")))
     share = pl.col("busy_pct")
-    # sums of floats may miss all by less than anyone can see; more than all contradicts itself
+    # sums of floats may fall slightly short of all; more than all is a contradiction
     possible = pl.when(share <= 100 + metrics.ROUNDING).then(share.clip(upper_bound=100))
     labels = pl.DataFrame({"row": np.arange(len(names)), "nodes": pl.Series(names, dtype=pl.String)})
     frame = pl.concat(frames).with_columns(busy_pct=possible).join(times, on="bin", how="left", maintain_order="left")
@@ -469,7 +469,7 @@ def _unfinished(replays: Replays) -> ResultTable:
 
 
 def _reasons(replays: Replays, frame: pl.DataFrame) -> tuple[Note, ...]:
-    """Those of the table; what a Python policy says in its own words is a note already, which is none of ours."""
+    """Reasons of the table; a Python policy's own words are already notes, and untrusted."""
     every = {reason: reason for outcome in replays.outcomes for reason in outcome.log.reasons}
     every |= {reason: reason for outcome in replays.outcomes for reason in (*outcome.never.values(), BEHIND)}
     last_lines = frame["reason"].drop_nulls().unique().sort().to_list()
@@ -508,7 +508,7 @@ def _traits(replays: Replays) -> ResultTable:
         "replay_traits", pl.DataFrame({**columns_of, "derived": derived}),
         note("All {jobs:,} job{jobs||s}, the same for every policy.", jobs=replays.workload.size),
         section="replay_jobs", title="Job traits for deep-learning schedulers", detail=True,
-        question="How is each job taken to scale, to suffer from distance, and to share, and what of it is assumed?",
+        question="How does each job scale, suffer from distance, and share, and which values are assumed?",
     )  # fmt: skip
 
 

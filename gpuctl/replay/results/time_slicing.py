@@ -1,6 +1,6 @@
-"""What counts of attempts whose jobs took turns on crowded nodes: GPUs and speed that change while they last.
+"""Counted GPUs and speed over time of attempts whose jobs took turns on crowded nodes.
 
-Where no jobs took turns an attempt counts with all of its GPUs from the second on from which they are its own.
+If no jobs took turns, an attempt counts with all GPUs from when it owns them.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Spans:
-    """Times over which nothing changed, several an attempt.
+    """Spans without a change, several per attempt.
 
     Attributes:
         row: of the attempts.
         start: seconds.
         end: seconds.
-        gpus: that count for it.
-        pace: what was left of its job's speed.
+        gpus: counted ones.
+        pace: share of its job's speed.
     """
 
     row: Ints
@@ -39,12 +39,12 @@ class Spans:
 
     @property
     def gpu_seconds(self) -> Floats:
-        """That count for each span."""
+        """GPU-seconds of each span."""
         return self.gpus * (self.end - self.start)
 
 
 def spans(outcome: Outcome) -> Spans:
-    """Return what counted when; attempts without an end are counted to the end of the replay."""
+    """Return the spans of all attempts; attempts without an end are counted to the end of the replay."""
     frame = outcome.attempts
     end = frame["end_s"].fill_null(outcome.end_s).to_numpy()
     own, gpus = frame["own_s"].fill_null(frame["end_s"]).fill_null(outcome.end_s).to_numpy(), frame["gpus"].to_numpy()
@@ -64,7 +64,7 @@ def spans(outcome: Outcome) -> Spans:
 
 
 def paced_seconds(outcome: Outcome) -> Floats:
-    """Return the seconds of each attempt, each at what was left of its speed."""
+    """Return the seconds of each attempt, weighted by its share of speed."""
     found = spans(outcome)
     own = outcome.attempts["own_s"].is_null().to_numpy()
     start, end = outcome.attempts["start_s"].to_numpy(), outcome.attempts["end_s"].fill_null(outcome.end_s).to_numpy()
@@ -75,7 +75,7 @@ def paced_seconds(outcome: Outcome) -> Floats:
 
 
 def of_pieces(outcome: Outcome, found: Spans) -> tuple[Ints, Ints, Floats]:
-    """Return for each span and each place that its attempt is on: the span, the piece, and GPUs that count there."""
+    """Return the span, the piece and the counted GPUs for each span and each place of its attempt."""
     owner = outcome.pieces["row"].to_numpy()
     first = np.searchsorted(owner, found.row, side="left")
     count = np.searchsorted(owner, found.row, side="right") - first

@@ -1,6 +1,6 @@
 """Levels over time of a replay: jobs that run and wait, GPUs that are busy, and how full each node was.
 
-All is made from the attempts of an `Outcome` with sorting and running sums; nothing steps through time.
+Everything is computed from the attempts of an `Outcome` by sorting and running sums, without stepping through time.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 BINS = 500
-"""At most so many points a curve over time."""
+"""Most points per curve over time."""
 
 HEAT_BINS = 100
-"""At most so many periods of the heat map …"""
+"""Most periods of the heat map …"""
 
 HEAT_ROWS = 64
 BATCH = 100_000
-"""… and rows: where there are more nodes, neighbours share a row."""
+"""… and rows: with more nodes, neighbours share a row."""
 
 NEVER_QUEUED = ("unplaceable", "rejected", "held")
 """States at the end of jobs that never stood in the queue; neither waiting nor contention counts them."""
@@ -44,13 +44,13 @@ LEVELS = ("running_jobs", "waiting_jobs", "gpus_waiting", "gpus_busy", "gpus_ava
 
 @dataclass(frozen=True)
 class Attempts:
-    """The attempts of an outcome as arrays, those without an end ended by the end of the replay.
+    """The attempts of an outcome as arrays, those without an end end with the replay.
 
     Attributes:
         job: job numbers, shape (attempts,).
         start: seconds.
         end: seconds.
-        own: seconds from which its GPUs are its own; the end where they were another job's throughout.
+        own: seconds from which it owns its GPUs; its end if it never did.
         gpus: GPUs that it is on.
     """
 
@@ -78,8 +78,8 @@ def window(outcome: Outcome) -> tuple[float, float]:
     """Return the seconds between which a replay is measured.
 
     From the first submission to the moment at which no job ran or waited any more: the last end of an attempt, or the
-    end of the replay where a job was left running, waiting or held. What only the cluster does after that (a node
-    that comes up again) is not measured.
+    end of the replay if a job was left running, waiting or held. Later events of the cluster alone (a node that comes
+    up again) are not measured.
     """
     begin = _least(outcome.jobs["submit_s"])
     left = bool(outcome.jobs["state"].is_in(["running", "waiting", "held"]).any())
@@ -98,7 +98,7 @@ def down_times(cluster: Cluster, begin: float, end: float) -> tuple[Ints, Floats
     first, last = np.clip(rows[:, 1], begin, end), np.clip(rows[:, 2], begin, end)
     rows = np.stack((rows[:, 0], first, last), axis=1)[last > first]
     rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
-    # Each node gets a stretch of its own on one axis, so that one running maximum serves all of them.
+    # Each node gets its own stretch of one axis, so that one running maximum serves all.
     shift = rows[:, 0] * (end - begin + 1.0)
     reach = np.maximum.accumulate(rows[:, 2] + shift) if len(rows) else shift
     opens = np.ones(len(rows), dtype=bool)
@@ -110,18 +110,18 @@ def down_times(cluster: Cluster, begin: float, end: float) -> tuple[Ints, Floats
 
 @dataclass(frozen=True)
 class Levels:
-    """The exact levels over time. Each is made when it is asked for: of millions of attempts it takes tens of MB.
+    """The exact levels over time. Each is computed on request: for millions of attempts it takes tens of MB.
 
     Attributes:
         times: seconds at which one of them changes; a level holds from one to the next, the last ends the window.
-        made: what makes each of `LEVELS`, shape (times,).
+        made: functions that compute each of `LEVELS`, shape (times,).
     """
 
     times: Floats
     made: Mapping[str, Callable[[], Any]]
 
     def __getitem__(self, name: str) -> Any:
-        """One of `LEVELS` at all times: whole numbers, but for parts of GPUs."""
+        """One of `LEVELS` at all times: whole numbers, except parts of GPUs."""
         return self.made[name]()
 
 
@@ -129,9 +129,8 @@ def exact_levels(outcome: Outcome, cluster: Cluster, *, until: float | None = No
     """Return the exact levels over time.
 
     A job waits from the instant at which it may start (submission, or the end of a hold, begin time or dependency) to
-    its end, whenever it holds no GPUs; jobs that were rejected, could never be placed or were held to the end do not
-    count.
-    Jobs that share a GPU all run; it is one GPU, whoever is on it.
+    its end, while it holds no GPUs; jobs that were rejected, could never be placed or were held to the end do not
+    count. Jobs that share a GPU all run; the GPU counts once.
 
     Args:
         outcome: of the replay.
@@ -143,7 +142,7 @@ def exact_levels(outcome: Outcome, cluster: Cluster, *, until: float | None = No
     end = max(own_end, until if until is not None else own_end)
     held = attempts(outcome)
     inside, arrive, leave, gang = _in_system(outcome, held, own_end)
-    # of jobs that did not stand in the queue no attempt counts
+    # attempts of jobs that were never queued do not count
     mine = inside[held.job]
     own = np.where(inside, outcome.jobs["gpus"].to_numpy(), 0).astype(np.int32)[held.job]
     node, down, up = down_times(cluster, begin, end)
@@ -153,7 +152,7 @@ def exact_levels(outcome: Outcome, cluster: Cluster, *, until: float | None = No
     changes += [] if outcome.turns is None else [spans(outcome).start]
     times = np.array([begin, end])
     for change in changes:
-        # each by itself first: attempts begin and end at the same instants as others do
+        # each separately first: attempts share instants of begin and end
         times = _distinct(np.concatenate([times, _distinct(change.clip(begin, end))]))
 
     def busy() -> Any:
@@ -171,7 +170,7 @@ def exact_levels(outcome: Outcome, cluster: Cluster, *, until: float | None = No
 
 
 def levels(outcome: Outcome, cluster: Cluster, *, until: float | None = None) -> pl.DataFrame:
-    """Return `exact_levels` as a table: ``t_s`` and all of `LEVELS`, one row for each of its times."""
+    """Return `exact_levels` as a table: ``t_s`` and all of `LEVELS`, one row per time."""
     exact = exact_levels(outcome, cluster, until=until)
     return pl.DataFrame({"t_s": exact.times, **{name: exact[name] for name in LEVELS}})
 
@@ -180,7 +179,7 @@ def binned(exact: Levels, edges: Floats) -> pl.DataFrame:
     """Return the mean over time of each level in each bin: sums of mean x width are the integrals of the levels.
 
     Args:
-        exact: a bin that begins before its first instant or ends after its last has nothing there.
+        exact: the levels; 0 before the first instant and after the last.
         edges: rising seconds, shape (bins + 1,).
 
     Returns:
@@ -204,10 +203,10 @@ def bin_edges(begin: float, end: float, bins: int) -> Floats:
 
 
 def idle_despite_wait(outcome: Outcome, cluster: Cluster) -> float:
-    """Return the seconds in which a job waited that asked for no more GPUs than were up and free.
+    """Return the seconds in which a waiting job requested no more GPUs than were up and free.
 
-    It counts GPUs only. What kept the job waiting may have been their places (fragmentation), a quota, a type, a limit
-    or the policy's order; an `Outcome` does not tell which.
+    It counts GPUs only. The cause of the wait may be their places (fragmentation), a quota, a type, a limit or the
+    policy's order; an `Outcome` does not record which.
     """
     begin, end = window(outcome)
     held = attempts(outcome)
@@ -229,14 +228,15 @@ def occupancy(
 
     Args:
         outcome: of the replay.
-        cluster: its nodes; where there are more than ``rows``, neighbours in its order are put together, as many in
-            each row as go evenly (sizes differ by at most one). Nodes that only this policy had follow, in up to a
-            quarter as many rows of their own, so that rows of one name are the same under every policy.
+        cluster: its nodes; if there are more than ``rows``, neighbours are grouped evenly (sizes differ by at most
+            one). Nodes that only this policy had follow, in up to a quarter as many separate rows, so that rows of one
+            name are the same under every policy.
         edges: rising seconds of equal bins, shape (bins + 1,).
-        rows: at most so many.
+        rows: most rows.
 
     Returns:
-        One row a (row, bin), bins within rows: ``row`` (0-based), ``bin`` (0-based), ``busy_pct`` (GPUs held, mean over
+        One row per (row, bin), bins within rows: ``row`` (0-based), ``bin`` (0-based), ``busy_pct`` (GPUs held, mean
+            over
         the bin, of all GPUs of these nodes, whether up or down), ``down_pct`` (GPUs of nodes that were down); and
         the names of the rows.
     """
@@ -267,7 +267,7 @@ def occupancy(
         {
             "row": np.repeat(np.arange(lines), bins),
             "bin": np.tile(np.arange(bins), lines),
-            # sums of floats may miss zero by less than anyone can see
+            # sums of floats may miss zero slightly
             "busy_pct": np.maximum(shares[0], 0.0),
             "down_pct": np.maximum(shares[1], 0.0),
         }
@@ -279,7 +279,7 @@ def pieces_of(outcome: Outcome, cluster: Cluster, held: Attempts) -> tuple[Ints,
     """Return the places of all attempts: the attempt's row, the node's number, and GPUs there."""
     pieces = outcome.pieces
     if pieces.height == 0 and len(cluster.nodes) == 1:
-        # A pool has one place: what is held is held there.
+        # A pool has one place, which holds everything.
         return np.arange(held.job.size), np.zeros(held.job.size, dtype=np.int64), held.gpus
     row, node, gpus = (pieces[name].to_numpy() for name in ("row", "node", "gpus"))
     return row, node, gpus
@@ -294,7 +294,7 @@ def _row_names(nodes: tuple[str, ...], line: Ints, lines: int) -> tuple[str, ...
 
 
 def _in_system(outcome: Outcome, held: Attempts, end: float) -> tuple[NDArray[np.bool_], Floats, Floats, Ints]:
-    """Which jobs stood in the queue at some time; of those, when they came in and left, and their gangs."""
+    """Jobs that were queued at some time, with arrival, departure and gang."""
     jobs = outcome.jobs
     inside = ~jobs["state"].is_in(list(NEVER_QUEUED)).to_numpy()
     arrive = jobs["eligible_s"].fill_nan(None).fill_null(jobs["submit_s"]).to_numpy().astype(np.float64)
@@ -314,7 +314,7 @@ def left_at(jobs: pl.DataFrame, end: float) -> Floats:
 
 
 def _distinct(values: Floats) -> Floats:
-    """The values in order, each once; sorts its argument where it lies, so that millions are not copied."""
+    """The distinct values in order; sorts its argument in place, so that millions are not copied."""
     values.sort()
     new = np.ones(values.size, dtype=bool)
     np.not_equal(values[1:], values[:-1], out=new[1:])
@@ -322,9 +322,9 @@ def _distinct(values: Floats) -> Floats:
 
 
 def _steps(times: Floats, *intervals: tuple[int, Floats, Floats, NDArray[Any] | None]) -> Any:
-    """Sum of the weights of the intervals that hold at each of the change points; exact: whole numbers.
+    """Sum of the weights of the active intervals at each change point; exact: whole numbers.
 
-    Parts of GPUs are no whole numbers: their sums are rounded to milliardths.
+    Parts of GPUs are fractions: their sums are rounded to billionths.
 
     Args:
         times: the change points, in order.
@@ -353,14 +353,14 @@ def _areas(
 ) -> Floats:
     """Integral of weighted intervals over each (line, bin), linear in intervals plus cells; shape (lines, bins).
 
-    They are gone through in batches, so that few arrays as long as all of them are made.
+    They are processed in batches, to limit the number of full-length arrays.
 
     Args:
         line: lines of nodes, and the node of each interval.
-        ends: begins of something, and of which of them each interval has its begin; the same of ends.
+        ends: distinct begins, and the index of each interval's begin; the same for ends.
         weight: of each interval.
         edges: rising seconds of equal bins.
-        lines: how many there are.
+        lines: number of lines.
     """
     bins, width = len(edges) - 1, float(edges[1] - edges[0])
     own, later = np.zeros(lines * bins), np.zeros(lines * bins)
@@ -370,7 +370,7 @@ def _areas(
             at = instants[of[part]].clip(edges[0], edges[-1])
             bin_ = np.minimum(((at - edges[0]) / width).astype(np.int64), bins - 1)
             cell = line[0][line[1][part]] * bins + bin_
-            # A step at some instant counts for the rest of its bin, and wholly in all later ones.
+            # A step counts for the rest of its bin, and fully in all later ones.
             np.add.at(own, cell, sign * weight[part] * (edges[0] + (bin_ + 1) * width - at))
             np.add.at(later, cell, sign * weight[part])
     full = np.cumsum(later.reshape(lines, bins), axis=1) * width

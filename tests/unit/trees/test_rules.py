@@ -133,7 +133,7 @@ def test_wrong_rules_are_told_by_line(text: str, told: str) -> None:
         ([], "no list of features"),
         ({"features": ["left", "x"], "tree": {"pos": 1, "neg": 1, "n": 1}}, "there is no feature 'x'"),
         ({"features": ["left"], "tree": {"f": 1, "t": 0}}, "f: found 1, expected a whole number from 0 to 0"),
-        ({"features": ["left"], "tree": {"f": 0, "t": 0, "lo": {"pos": 1, "neg": 1, "n": 1}}}, "a tree is expected"),
+        ({"features": ["left"], "tree": {"f": 0, "t": 0, "lo": {"pos": 1, "neg": 1, "n": 1}}}, "that is not a tree"),
         ({"features": ["left"], "tree": {"pos": 0, "neg": 0, "n": 1}}, "expected a weight"),
         ({"features": ["left"], "tree": {"pos": True, "neg": 0, "n": 1}}, "pos: found True"),
     ],

@@ -82,7 +82,7 @@ def test_swf_comes_back_as_it_was(tmp_path: Path) -> None:
     told = 'job, "user", account, name, queue, cpus, epoch(submit_ts), wait_s, run_sum_s, time_limit_s, state'
     assert jobs_of(after, told) == jobs_of(before, told)
     assert done.rows == 4
-    assert [str(n) for n in done.notes] == ["sizes are cores: no job has GPUs, or they were asked for"]
+    assert [str(n) for n in done.notes] == ["sizes are cores: no job has GPUs, or this unit was requested"]
     with Store(after) as store:
         assert store.execute("SELECT sum(cpus), count(*) FROM machines").fetchall() == [(16, 1)]
         assert store.value("SELECT epoch FROM clusters") is None

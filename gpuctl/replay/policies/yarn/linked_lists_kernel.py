@@ -1,8 +1,7 @@
-"""Doubly linked lists of applications or jobs as an array of links: who is before, and who is after each of them.
+"""Doubly linked lists of applications or jobs as an array of links: predecessor and successor of each.
 
-It has [members + lists, 2] numbers: a row for each member, which is in one of the lists or in none, and at the end one
-for each list, that of list ``n`` as row ``-1 - n``. This row is before the first member and after the last one: whoever
-goes through a list has come to its end where a number is negative.
+It has [members + lists, 2] numbers: a row per member, which is in one list or none, then a row per list, row ``-1 - n``
+for list ``n``. This row precedes the first member and follows the last one: a negative number ends an iteration.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ BEFORE, AFTER = range(2)
 
 
 def empty_lists(members: int, lists: int) -> NDArray[np.int64]:
-    """Links of so many members, none of which is in a list."""
+    """Links of members that are in no list."""
     links = np.zeros((members + lists, 2), np.int64)
     links[members:] = np.arange(-lists, 0)[:, None]
     return links
@@ -42,7 +41,7 @@ def last(links, number):  # type: ignore[no-untyped-def]
 
 @inner
 def put_after(links, member, place):  # type: ignore[no-untyped-def]
-    """Put one that is in no list behind a member; behind a list's own row it is its first."""
+    """Insert an unlisted member after another; after a list's own row it becomes the first."""
     following = links[place, AFTER]
     links[member, BEFORE], links[member, AFTER] = place, following
     links[place, AFTER] = links[following, BEFORE] = member
@@ -50,12 +49,12 @@ def put_after(links, member, place):  # type: ignore[no-untyped-def]
 
 @inner
 def put_last(links, member, number):  # type: ignore[no-untyped-def]
-    """Put one that is in no list at the end of one."""
+    """Append an unlisted member to a list."""
     put_after(links, member, last(links, number))
 
 
 @inner
 def take_out(links, member):  # type: ignore[no-untyped-def]
-    """Take a member out of the list that it is in; its own links stay as they are."""
+    """Remove a member from its list; its own links stay unchanged."""
     before, after = links[member, BEFORE], links[member, AFTER]
     links[before, AFTER], links[after, BEFORE] = after, before

@@ -1,4 +1,4 @@
-"""Hadoop's configuration files: properties, amounts of resources, and the sites that they are found in.
+"""Hadoop's configuration files: properties, amounts of resources, and file lookup.
 
 Names of resources are those of Hadoop: ``memory-mb`` (also ``memory``), ``vcores``, ``yarn.io/gpu`` (also ``gpu``).
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MOST_BYTES = 32 << 20
-"""Bytes of a configuration file beyond which it is none."""
+"""Most bytes of a configuration file."""
 
 MOST_DEPTH = 64
 
@@ -34,7 +34,7 @@ _UNITS = {
 
 @dataclass(frozen=True)
 class Setting:
-    """A property as a file has it.
+    """A property of a file.
 
     Attributes:
         name: of the property.
@@ -49,7 +49,7 @@ class Setting:
     line: int
 
     def wrong(self, expected: str) -> InputError:
-        """The error that this value is not what it should be."""
+        """The error for an invalid value."""
         return InputError(
             f"{self.name} is {self.text!r}: expected {expected}",
             path=self.path,
@@ -61,7 +61,7 @@ class Setting:
         """Its value as a number within bounds.
 
         Raises:
-            InputError: it is none.
+            InputError: it is not a number within bounds.
         """
         try:
             value = float(self.text.rstrip("f"))
@@ -93,8 +93,9 @@ def walk(
 
     Args:
         path: the file.
-        begin: told of each element's name, attributes and line.
-        end: told of each element's name, the text directly in it (without blanks around it) and the line of its start.
+        begin: called with each element's name, attributes and line.
+        end: called with each element's name, the text directly in it (without blanks around it) and the line of its
+            start.
 
     Raises:
         InputError: it cannot be read, is not XML, declares a document type or entities, or is nested too deeply.
@@ -151,7 +152,7 @@ def properties(path: str) -> dict[str, Setting]:
     """The properties of a ``<configuration>`` file; the last one of a name counts.
 
     Raises:
-        InputError: as `walk` does, or it is no such file, or a property has no name.
+        InputError: as `walk` does, or it is not such a file, or a property has no name.
     """
     found: dict[str, Setting] = {}
     names: list[str] = []
@@ -178,11 +179,11 @@ def properties(path: str) -> dict[str, Setting]:
 
 
 def conf_files(conf: str, expected: tuple[str, ...]) -> list[str]:
-    """The files that a parameter ``conf`` names: files and directories, with colons between them.
+    """The files of a parameter ``conf``: files and directories, separated by colons.
 
     Args:
         conf: the parameter.
-        expected: names of the files that are looked for in a directory, all that are there, in this order.
+        expected: names of the files searched in a directory, in this order; all that exist are used.
 
     Raises:
         UsageError: there is no such file, or none of the expected ones in a directory.
@@ -209,7 +210,7 @@ def amount(text: str, resource: int) -> float:
     memory without one is in MB (2^20 bytes).
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not an amount.
     """
     word = text.strip().lower()
     digits = word.rstrip("kmgtpi")
