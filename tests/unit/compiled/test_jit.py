@@ -106,7 +106,7 @@ def test_code_of_other_sources_is_not_loaded(tmp_path: Path) -> None:
     assert told("return TWO * x") == "3 True 1"
 
 
-ORDERS = {"fifo", "fifo-skip", "sjf", "srtf", "srsf", "las", "fair", "random", "tiresias", "yarn-cs"}
+ORDERS = {"fifo", "fifo-skip", "sjf", "srtf", "srsf", "las", "fair", "random", "tiresias", "yarn-cs", "edf"}
 """Policies that one loop runs."""
 
 

@@ -49,10 +49,10 @@ def test_the_jobs_chosen(jobs: Workload, given: dict[str, list[str]], ids: str) 
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"user": ["anna"]}, "--user anna: no job is of this user"),
+        ({"user": ["anna"]}, "--user anna: no job has this user"),
         ({"state": ["failed"]}, "have no final states"),
         ({"since": "2017-10-02"}, "no calendar"),
-        ({"user": ["bob"], "queue": ["y"]}, "keeps 0 of 4 jobs"),
+        ({"user": ["bob"], "queue": ["y"]}, "matches 0 of 4 jobs"),
     ],
 )
 def test_nothing_to_choose(jobs: Workload, given: dict[str, list[str]], says: str) -> None:
