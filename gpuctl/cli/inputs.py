@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gpuctl.ingest.core.given_gpus import GpusPerNode
     from gpuctl.ingest.pipeline.report import IngestReport
     from gpuctl.ingest.traces.mapped import ColumnMapping
+    from gpuctl.store.database import Store
 
 
 _OF_STORES = frozenset({"analyze", "convert", "explain", "fit", "learn from", "report"})
@@ -139,6 +140,7 @@ def opened(
                     formats=formats,
                     log_format=log_format,
                     gpus_per_node=_given_gpus(site),
+                    then=_use_of_gpus,
                 )
         except IngestInterrupted as stop:
             if db is None:
@@ -166,6 +168,13 @@ def opened_with(
         paths, db, logs.cluster, given, timezone=logs.timezone, columns=logs.columns, delimiter=logs.delimiter,
         log_format=logs.log_format, doing=doing, site=site, brief=brief,
     )  # fmt: skip
+
+
+def _use_of_gpus(store: Store, cluster: str) -> None:
+    """Join the telemetry of GPUs that was loaded to jobs."""
+    from gpuctl.analyze.gpu_usage.usage import Options, renew
+
+    renew(store, cluster, Options())
 
 
 def _given_gpus(site: Site | None) -> GpusPerNode | None:
