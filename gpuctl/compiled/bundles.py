@@ -164,7 +164,7 @@ class Bundle(Layout):
 
     @property
     def _numba_type_(self) -> Any:
-        # tells Numba the type of a bundle passed from Python
+        # gives Numba the type of a bundle passed from Python
         from gpuctl.compiled.bundle_types import bundle_type
 
         kind: Any = type(self)

@@ -70,7 +70,7 @@ class Loop:
 
     @property
     def _numba_type_(self) -> Any:
-        # tells Numba what compiled code calls
+        # gives Numba the function that compiled code calls
         from gpuctl.compiled.compiler import type_of
 
         return type_of(self.fast)

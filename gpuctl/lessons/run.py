@@ -61,7 +61,7 @@ _ANSWERS = (
 _INPUTS = (
     Column("lesson", "-", "Which lesson uses it."),
     Column("what", "-", "What it is."),
-    Column("value", "-", "Its value, in the unit beside it."),
+    Column("value", "-", "Its value, in the given unit."),
     *ends("{}", "-", "; empty: it has none"),
     Column("unit", "-", "Unit of the value and its interval; -: a ratio."),
     Column("origin", "-", "measured in this trace, recorded as such, inferred by a rule, assumed, extrapolated, or "
@@ -80,7 +80,7 @@ def result(
         wanted: their keys; empty: all of them.
         sources: the files that the trace came from.
         command: the command line, as the user gave it.
-        reference: ``atc19``: the study's figures beside those of this trace; None: not.
+        reference: ``atc19``: compare with the study's figures; None: do not.
     """
     chosen = [lesson for lesson in LESSONS if not wanted or lesson.KEY in wanted]
     found = []
@@ -164,7 +164,7 @@ def _inputs(case: Case, found: Sequence[Finding]) -> ResultTable:
         section=SECTION,
         title="What the answers rest on",
         question="What was measured, and what was assumed?",
-        population=note("Inputs of the lessons asked for, of {name}.", name=NamedValue("cluster", case.workload.name)),
+        population=note("Inputs of the requested lessons, of {name}.", name=NamedValue("cluster", case.workload.name)),
         notes=(),
         columns=_INPUTS,
         frame=pl.DataFrame(rows, schema=_kinds(_INPUTS, texts, set()), orient="row"),

@@ -114,7 +114,7 @@ def _answers(case: Case, measured: Slowdowns, done: Sequence[SharingReplay]) -> 
 
 
 _BECAUSE = note(
-    "speed beside a neighbour, measured on the same attempts, for the GPU-hours beside one in each replay; queues do "
+    "speed with a neighbour, measured on the same attempts, for the GPU-hours with one in each replay; queues do "
     "not get shorter by that"
 )
 
@@ -135,7 +135,7 @@ def _inputs(measured: Slowdowns) -> tuple[Input, ...]:
             "speed",
             units=shared.units,
         )
-        rows.append(Input(KEY, note("speed beside another job on the node, for that alone"), "-", shared.estimate,
+        rows.append(Input(KEY, note("speed with another job on the node, relative to alone"), "-", shared.estimate,
                           "measured", basis))  # fmt: skip
     from gpuctl.core.suspension_cost import CHECKPOINT_BYTES_PER_GPU
     from gpuctl.lessons.finding import Estimate

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 SECTION = "sharing"
 
 _INTERFERENCE = (
-    Column("attempts", "attempts", "With samples both beside a neighbour and alone."),
+    Column("attempts", "attempts", "With samples both with a neighbour and alone."),
     Column("clusters", "-", "Users (attempts, where users are few) with such attempts."),
-    Column("ratio", "-", "GPU utilization beside a neighbour, for that alone; taken for speed."),
+    Column("ratio", "-", "GPU utilization with a neighbour, relative to alone; taken for speed."),
     *ends("ratio_{}", "-"),
 )
 _RULES = (
@@ -36,7 +36,7 @@ _RULES = (
     Column("wait_h", "h", "Mean wait."),
     Column("locality_wait_h", "h", "Mean wait for locality alone: enough GPUs free, the queue within its quota."),
     Column("utilization_pct", "%", "GPUs held, of those there were."),
-    Column("beside_pct", "%", "GPU-hours held beside a neighbour on the node."),
+    Column("beside_pct", "%", "GPU-hours held with a neighbour on the node."),
     Column("beside_lost_gpu_hours", "GPU-h", "Of these, lost at the measured ratio; empty: not known."),
     Column("migrations_per_day", "1/day", "Jobs moved a day."),
     Column("moved_gpu_hours", "GPU-h", "GPU-hours that the moves cost."),
@@ -50,7 +50,7 @@ _MIGRATION = (
     Column("migrations_per_day", "1/day", "Jobs moved a day."),
     Column("moved_gpu_hours", "GPU-h", "GPU-hours that the moves cost."),
     Column("locality_wait_h", "h", "Mean wait for locality alone."),
-    Column("waited_gpu_hours_saved", "GPU-h", "Hours of waiting saved times GPUs asked for, all jobs, against philly."),
+    Column("waited_gpu_hours_saved", "GPU-h", "Hours of waiting saved times requested GPUs, all jobs, against philly."),
     *ends("waited_gpu_hours_saved_{}", "GPU-h", "; empty: the trace is too short to tell"),
     Column("break_even_s", "s", "Cost of a migration at which these moves cost as much GPU time as they spare gangs of "
            "waiting."),
@@ -65,7 +65,7 @@ class SharingReplay:
     Attributes:
         rule: which.
         jobs: of each job.
-        shared_s: GPU-seconds that each job held beside a neighbour.
+        shared_s: GPU-seconds that each job held with a neighbour.
         locality_s: seconds that each job waited for locality alone.
         busy_pct: GPUs in use, of those there were.
         migrations: how many.
@@ -88,7 +88,7 @@ class SharingReplay:
 
 
 def interference(measured: Slowdowns) -> ResultTable:
-    """How much slower jobs are beside others."""
+    """How much slower jobs are with neighbours."""
     shared = measured.shared
     estimate = shared.estimate
     rows = (
@@ -99,7 +99,7 @@ def interference(measured: Slowdowns) -> ResultTable:
     return ResultTable(
         name="sharing_interference",
         section=SECTION,
-        title="Speed beside a neighbour",
+        title="Speed with a neighbour",
         question="How much slower is a job while another one has GPUs on its node?",
         population=note("{n:,} attempt{n||s} with telemetry.", n=measured.attempts),
         notes=(note("The same attempt before and after a neighbour came or left, whatever that neighbour is."),),

@@ -1,4 +1,4 @@
-"""How much slower gangs are on more nodes, and jobs beside neighbours: by GPU utilization of similar attempts."""
+"""How much slower gangs are on more nodes, and jobs with neighbours: by GPU utilization of similar attempts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Slowdowns:
     Attributes:
         all_sizes: on more nodes of one rack, and in several racks, over the fewest nodes: one of each, all gangs.
         by_size: the same by size of gang; its keys are (size, level from 1).
-        shared: beside a neighbour, over alone.
+        shared: with a neighbour, over alone.
         attempts: with telemetry.
         gangs: of them, of more than one GPU.
         spread: of these, on more than the fewest nodes.
@@ -140,7 +140,7 @@ def _shared(use: Use) -> Ratio:
     if not both.any():
         return NOTHING
     n = int(both.sum())
-    # of two spells, the shorter one limits what their ratio tells
+    # of two spells, the shorter one limits the information of their ratio
     weight = 1 / (1 / use.alone[both] + 1 / use.shared[both])
     y = np.concatenate([use.alone_pct[both], use.shared_pct[both]])
     x = np.concatenate([np.zeros(n), np.ones(n)])[:, None]
@@ -185,7 +185,7 @@ def speed_of(measured: Slowdowns, size: str, level: int, end: str = "value") -> 
 
 
 def shared_ends(measured: Slowdowns) -> tuple[float, float]:
-    """The ends of the speed beside a neighbour; the upper one at least 1 while it is not shown to be below."""
+    """The ends of the speed with a neighbour; the upper one at least 1 while it is not shown to be below."""
     low, high = measured.shared.estimate.low, measured.shared.estimate.high
     assert low is not None and high is not None  # noqa: S101, PT018 - whoever asks has looked
     return low, high if measured.shared.shown else max(high, 1.0)

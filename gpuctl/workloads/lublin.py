@@ -84,7 +84,7 @@ class Lublin:
 
     @property
     def jobs_a_week(self) -> float:
-        """Expected number of jobs a week."""
+        """Expected number of jobs per week."""
         x = np.minimum(gamma.ppf(_MIDDLES, self.laws.aarr, scale=self.laws.barr), WIDEST)
         return float(7 * DAY_S / np.exp(x).mean())
 

@@ -42,7 +42,7 @@ class Mixture:
         return np.asarray(density.argmax(axis=1), np.int64)
 
     def coarse(self) -> Mixture:
-        """The same with means in tenths, so that no exact value is told, and three digits of the rest.
+        """The same with means in tenths, so that no exact value is disclosed, and three digits of the rest.
 
         Means are of logarithms: a tenth is a step of 10 %.
         """
@@ -57,7 +57,7 @@ class Mixture:
 
 
 def read(found: Any, path: str) -> Mixture:
-    """Check what a file says of a mixture.
+    """Check a mixture read from a file.
 
     Raises:
         InputError: it is none.

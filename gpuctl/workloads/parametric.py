@@ -4,7 +4,7 @@ Sessions begin as an inhomogeneous Poisson process: a rate for each hour of the 
 makes days differ as much as those of the trace. A session is one user's, drawn by a Zipf-Mandelbrot law; its jobs
 follow one another after log-normal gaps. A job is like the one before it (its size, queue, GPU type, and in part its
 run time) or drawn anew. Run times are mixtures of log-normal laws by class of size; a Gaussian copula ties them to
-sizes inside a class and to limits. A session ends where its user submits nothing for `THINK_S`.
+sizes inside a class and to limits. A session ends if its user submits nothing for `THINK_S`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Parametric:
     """The parameters.
 
     Attributes:
-        name: of the trace; "" where it is not told.
+        name: of the trace; "" if unknown.
         unit: what sizes count.
         capacity: units that can be held at once.
         capacity_from: see `gpuctl.workloads.jobs.Jobs`.
@@ -63,7 +63,7 @@ class Parametric:
         longest: seconds that no run time of a class is above.
         within: share of the variance of run times inside jobs that are alike.
         rho_size: correlation of the copula of size and run time inside a class.
-        limits: seconds that are asked for, ascending.
+        limits: requested seconds, ascending.
         limit_share: how often each.
         limited: share of the jobs with a limit.
         rho_limit: correlation of the copula of run time and limit.
@@ -115,7 +115,7 @@ class Parametric:
         return self.offered_
 
     def draw(self, count: int, rng: Generator, intensity: Intensity) -> Jobs:
-        """Draw so many jobs, or fewer where the intensity leaves next to none."""
+        """Draw a number of jobs, or fewer if the intensity is close to zero."""
         parts: list[tuple[Floats, Ints, Ints]] = []
         found, week, session = 0, 0, 0
         while found < count and week < _MOST_WEEKS:

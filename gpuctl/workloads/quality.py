@@ -1,8 +1,8 @@
-"""How like a trace its synthetic jobs are, beside how like one half of the trace is to the other half.
+"""How similar synthetic jobs are to a trace, compared with how similar one half of the trace is to the other half.
 
-A distance says little by itself: the months of one cluster differ, too. Each measure is therefore taken of the trace,
+A distance alone is hard to judge: the months of one cluster also differ. Each measure is therefore taken of the trace,
 of synthetic traces of several seeds, and of the trace's two halves, and a synthetic trace is called like another half
-of the trace where it is no further away than `MARGIN` times the halves are from each other.
+of the trace if it is no further away than `MARGIN` times the halves are from each other.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ _MARGINALS: dict[str, Callable[[Jobs], Floats]] = {
 
 
 def _some(values: Floats, most: int) -> Floats:
-    """Evenly spaced ones of the sorted values, where there are too many."""
+    """Evenly spaced ones of the sorted values, if there are too many."""
     if values.size <= most:
         return values
     ranked = np.sort(values)

@@ -23,7 +23,7 @@ _HOUR_S = 3600.0
 
 
 def workload_of(jobs: Jobs) -> Workload:
-    """The jobs as a replay takes them, in one queue; policies that plan take run times where there is no limit."""
+    """The jobs for a replay, in one queue; planning policies use run times if there is no limit."""
     n = jobs.count
     none = np.zeros(0, np.int64)
     own = np.full(n, -1, np.int64)
@@ -48,7 +48,7 @@ def waits(jobs: Jobs, capacity: int, load: float, policies: Sequence[str] = POLI
         policies: names.
 
     Returns:
-        for each policy its measures (`MEASURES`), hours and shares; NaN where all jobs come at one moment, which has
+        for each policy its measures (`MEASURES`), hours and shares; NaN if all jobs come at one moment, which has
         no load.
     """
     fit = jobs.take(jobs.size <= capacity)

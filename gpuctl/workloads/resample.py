@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 ENOUGH_USERS, ENOUGH_WEEKS = 20, 4
 """With fewer, weeks of users say too little of how users differ; other pieces are drawn."""
 NEAR_WEEKS = {"users": 2.0, "weeks": 1.5}
-"""How far a piece moves at most where the load has a trend."""
+"""Most weeks that a piece moves if the load has a trend."""
 SHORTEST_BLOCK = 50
 _DRAWS, _LEVEL = 400, {"users": 0.01, "weeks": 0.05}
 _FEWEST_WEEKS = 6
@@ -79,11 +79,11 @@ class Resampling:
 
     @property
     def jobs_a_week(self) -> float:
-        """Mean number of jobs a week."""
+        """Mean number of jobs per week."""
         return self.jobs.count / max(self.jobs.span_s / WEEK_S, 1 / _DAYS)
 
     def draw(self, count: int, rng: Generator, intensity: Intensity) -> Jobs:
-        """Draw so many jobs, see `draw`."""
+        """Draw a number of jobs, see `draw`."""
         drawn = draw(self, count, rng, intensity)
         return replace(self.jobs.take(drawn.row), submit_s=drawn.submit_s, user=drawn.user)
 
@@ -102,7 +102,7 @@ def fit(jobs: Jobs, method: str = "resample", near: float | None = None) -> Resa
 
     Args:
         jobs: the trace's.
-        method: ``resample``: users' weeks where there are enough of both, else weeks, else runs of jobs; or one of the
+        method: ``resample``: users' weeks if there are enough of both, else weeks, else runs of jobs; or one of the
             three.
         near: weeks that a piece moves at most; None: `NEAR_WEEKS` where the load has a trend: for ``users`` by
             `trend_of` at the 1 % level, for ``weeks`` by `order_of` at the 5 % level.
@@ -123,7 +123,7 @@ def trend_of(jobs: Jobs) -> tuple[float, float]:
     """Whether the load of whole weeks varies more than that of users who work independently of one another.
 
     Returns:
-        the variance of the weekly load over its median where each user's weeks are in random order, and the share of
+        the variance of the weekly load over its median if each user's weeks are in random order, and the share of
         such orders with at least as much variance.
     """
     week = (jobs.submit_s // WEEK_S).astype(np.int64)
@@ -174,7 +174,7 @@ def _block(run_s: Floats) -> int:
 
 
 def draw(model: Resampling, count: int, rng: Generator, intensity: Intensity) -> JobDraws:
-    """Draw so many jobs, one period of the trace's length after the other; the last one is cut off.
+    """Draw a number of jobs, period by period of the trace's length; the last one is cut off.
 
     Args:
         model: what is drawn from.
@@ -190,7 +190,7 @@ def draw(model: Resampling, count: int, rng: Generator, intensity: Intensity) ->
     found, begin, number = 0, 0.0, 0
     while found < count:
         row, submit, user, length, end = period(model, rng, begin, intensity)
-        # what lies beyond the last whole week is there only where nothing follows
+        # jobs after the last whole week occur only if nothing follows
         inside = submit < end
         if found + row.size >= count and found + int(inside.sum()) < count:
             inside[:] = True
@@ -241,7 +241,7 @@ def _weeks(model: Resampling, rng: Generator, begin: float, intensity: Intensity
     wanted = intensity(round(begin / WEEK_S) + np.arange(days // _DAYS + 2))
     parts: list[tuple[Any, Any, Any]] = [(np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64))]
     for layer in range(_layers(wanted)):
-        # days before the first whole piece and after the last one stay where they are
+        # days before the first whole piece and after the last one do not move
         off = int(rng.integers(_DAYS))
         pieces = max((days - off) // _DAYS, 0)
         piece = np.clip((day - first - off) // _DAYS, -1, pieces)

@@ -1,4 +1,4 @@
-"""Jobs made from a model, changed as asked for."""
+"""Jobs drawn from a model, with requested changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MOST_JOBS = 50_000_000
 _MOST_DAYS, _MOST_USERS = 36_525, 1_000_000
 _OVER_LAID = 20.0
-"""A load is made of at most so many traces laid over one another."""
+"""Most traces superimposed to make a load."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class Synthesis:
 def synthesize(model: Model, wanted: Synthesis) -> Jobs:
     """Make jobs; the same model and settings give the same jobs.
 
-    Submissions, run times and limits are whole seconds; with `Synthesis.load` by time, the load is as asked for but for
-    that rounding. The capacity of the result is that which its load is a share of.
+    Submissions, run times and limits are whole seconds; with `Synthesis.load` by time, the load is as requested except
+    for that rounding. The capacity of the result is that which its load is a share of.
 
     Raises:
         UsageError: a wish is out of bounds, or the model cannot do it.
@@ -79,7 +79,7 @@ def _within(model: Model, wanted: Synthesis, days: float) -> Jobs:
         jobs = _drawn(model, replace(wanted, count=min(count, wanted.count)))
         first = math.floor(jobs.submit_s[0] / DAY_S) * DAY_S if jobs.count else 0.0
         inside = jobs.submit_s < first + days * DAY_S
-        # with fewer than asked for, the model has no more
+        # fewer than requested: the model has no more
         if not inside.all() or jobs.count < min(count, wanted.count):
             return jobs.take(inside)
         if count >= wanted.count:

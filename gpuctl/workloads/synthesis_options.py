@@ -85,9 +85,9 @@ def _runs_of_equal_jobs(jobs: Jobs) -> Ints:
 
 
 def with_users(jobs: Jobs, users: int, rng: Generator) -> Jobs:
-    """The trace of so many users: some of its own at random, or all of them and some several times, as others.
+    """The trace with a number of users: some of its own at random, or all of them with some repeated as others.
 
-    Jobs without a user stay as they are. There are the more jobs, the more users.
+    Jobs without a user do not change. The number of jobs grows with users.
 
     Args:
         jobs: at least one of which has a user.
@@ -125,7 +125,7 @@ def growth(weeks: Ints, total: float, factor: float, mean: float) -> Floats:
 
     Args:
         weeks: numbers of weeks.
-        total: weeks of the output, as far as can be said beforehand.
+        total: weeks of the output, as far as known beforehand.
         factor: of the last week's over the first one's.
         mean: of all weeks together.
     """

@@ -117,7 +117,7 @@ def fitted(
         model: the model.
         trace: the jobs that it is compared with.
         scores: of the comparison.
-        comparison: settings of the comparison beside the model's.
+        comparison: settings of the comparison in addition to the model's.
         sources: the files that the jobs came from.
         command: the command line, as the user gave it.
     """
@@ -233,7 +233,7 @@ def about(
     *,
     anonymous: bool,
 ) -> dict[str, Any]:
-    """What the card of a model says; of an anonymous one, nothing of single jobs, users or the log."""
+    """The card of a model; for an anonymous one, without single jobs, users or the log."""
     method = method_of(model)
     shown = {
         score.measure + (f", {score.of}" if score.of else ""): {
@@ -288,7 +288,7 @@ def made(
     *,
     card: Mapping[str, Any] | None = None,
 ) -> Analysis:
-    """What was made; `card`: what the model's card says, its scores among it."""
+    """The result of a synthesis; `card`: the model's card, with its scores."""
     load = jobs.load()
     users = int(np.unique(jobs.user[jobs.user >= 0]).size)
     row = {
@@ -316,10 +316,10 @@ def made(
         columns=(
             Column("jobs", "jobs", "Jobs made."),
             Column("weeks", "weeks", "From the first to the last submission."),
-            Column("users", "users", "Who submit jobs; empty where the model has none."),
+            Column("users", "users", "Users who submit jobs; empty if the model has none."),
             Column("capacity", unit, "What the load is a share of."),
             Column("load", "-", "Load achieved."),
-            Column("load_wanted", "-", "Load asked for; empty: none."),
+            Column("load_wanted", "-", "Requested load; empty: none."),
             Column("mean_size", unit, "Mean size of a job."),
             Column("large_pct", "%", "Jobs as large as --large asks for; empty without it."),
             Column("run_p50_s", "s", "Median run time."),

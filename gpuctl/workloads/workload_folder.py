@@ -45,7 +45,7 @@ def save(path: Path, model: Model, about: Mapping[str, Any]) -> None:
     Args:
         path: of the folder.
         model: fitted or loaded.
-        about: what its card says, see `gpuctl.predictors.card.save_folder`.
+        about: content of its card, see `gpuctl.predictors.card.save_folder`.
 
     Raises:
         UsageError: something else is there, or it cannot be written to.
@@ -54,7 +54,7 @@ def save(path: Path, model: Model, about: Mapping[str, Any]) -> None:
 
 
 def contents(model: Model) -> dict[str, Any]:
-    """The files of a model but for its card, by name."""
+    """The files of a model except its card, by name."""
     if isinstance(model, Resampling):
         return _of_resampled(model)
     if isinstance(model, Parametric):

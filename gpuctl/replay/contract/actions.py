@@ -134,7 +134,7 @@ class Actions:
         return self._move(job, to, reason, placement, gpu_type, other_size=False)
 
     def share(self, job: int, host: int, reason: str = "", *, gpus: int | None = None, sliced: bool = False) -> bool:
-        """Start a waiting job on GPUs of a running one: packed beside it, or taking turns (``sliced``).
+        """Start a waiting job on GPUs of a running one: packed with it, or taking turns (``sliced``).
 
         The host must own its GPUs. It keeps them, and when it leaves, its largest guest owns them; they count for the
         owner's queue. The GPU-seconds of each GPU are split evenly among the jobs on it.

@@ -65,7 +65,7 @@ class BackfillRule(Enum):
     """Which jobs may start past the first job in the order if that one does not fit."""
 
     NOBODY = "nobody"
-    ANY_THAT_FITS = "whoever fits"
+    ANY_THAT_FITS = "any that fits"
     HEADS_OF_OTHER_QUEUES = "heads of other queues"
 
 

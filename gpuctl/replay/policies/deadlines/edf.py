@@ -41,7 +41,7 @@ class Edf(Policy):
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """See `Policy.program`."""
         del cluster
-        # given deadlines tell nothing of run times
+        # given deadlines reveal nothing about run times
         self.oracle = workload.deadline is None
         rank = np.empty(workload.size)
         rank[np.lexsort((in_line(workload), deadlines(workload)))] = np.arange(workload.size)

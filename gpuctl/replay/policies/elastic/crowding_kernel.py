@@ -65,7 +65,7 @@ MEMBER = np.dtype(
     [
         ("place", "i8"),  # in the input, which breaks ties
         ("on", "i8"),  # 1: it is on nodes
-        ("partner", "i8"),  # it is packed beside; -1 none
+        ("partner", "i8"),  # its packed partner; -1 none
         ("tried", "f8"),  # since when on trial; inf: not
         ("came", "i8"),  # step at which it came to its node
         ("moved", "i8"),  # the last check at which it left a nearly empty node

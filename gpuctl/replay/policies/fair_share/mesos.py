@@ -51,7 +51,7 @@ class Mesos(Policy):
         Parameter(
             "offer_timeout",
             30.0,
-            "with hold: seconds after which a kept offer is taken back",
+            "with hold: seconds after which a held offer is rescinded",
             least=0.001,
         ),
     )

@@ -167,7 +167,7 @@ PART = np.dtype(
 KIND = np.dtype(
     [
         ("mark", "i8"),  # the pass that the rest is of
-        ("alive", "i8"),  # one of it could start now, beside what is reserved so far
+        ("alive", "i8"),  # one of it could start now, besides reservations so far
         ("jobs", "i8"),  # of it that wait and that this pass has yet to come to
         ("job", "i8"),  # one of them
         ("none_at", "i8"),  # the version of the plan in which there was no time for it; -1 none

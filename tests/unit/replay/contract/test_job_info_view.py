@@ -1,4 +1,4 @@
-"""What a policy is told of jobs beside their size, and that of jobs to come it is told nothing."""
+"""What the view shows of submitted jobs, and that jobs to come are hidden."""
 
 from __future__ import annotations
 
