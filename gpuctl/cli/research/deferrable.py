@@ -1,4 +1,4 @@
-"""``gpuctl deferrable``: jobs that can wait, in the capacity that others leave."""
+"""``gpuctl deferrable``: jobs that can wait, in the capacity that other jobs leave."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ deferrable = typer.Typer(
 
 
 class Evict(StrEnum):
-    """Which run on-demand load ends first."""
+    """Which run on-demand load evicts first."""
 
     NEWEST = "newest"
     SMALLEST_LOSS = "smallest-loss"
@@ -163,7 +163,9 @@ def simulate(
     check_tables(table, tables.TABLES)
     policies = parse(policy or [DEFAULT])
     if not capacity.exists():
-        raise InputError("no such file or directory", path=str(capacity), hint="name what deferrable convert wrote")
+        raise InputError(
+            "no such file or directory", path=str(capacity), hint="name a folder written by deferrable convert"
+        )
     case = read_case(capacity, jobs, season)
     with command.progress() as bar:
         ran = run(case, policies, evict.value, limit_s=time_limit, progress=bar.at)
@@ -206,7 +208,7 @@ def generate(  # noqa: PLR0917 - Typer passes options by name
 
 
 PPO_DAYS = 5
-"""Of made-up cases for ppo, whose rounds are short."""
+"""Length of generated cases for ppo, whose rounds are short."""
 
 
 class Algorithm(StrEnum):
@@ -217,7 +219,7 @@ class Algorithm(StrEnum):
 
 
 class Aux(StrEnum):
-    """What else a net learns to tell, beside which jobs start."""
+    """What a net learns to predict besides which jobs start."""
 
     NONE = "none"
     ALL = "all"
@@ -259,7 +261,7 @@ def train(  # noqa: PLR0917 - Typer passes options by name
     """Learn when deferrable jobs start, for simulate --policy osdec:MODEL and gpuctl replay --policy osdec."""
     given = settings(context)
     if aux is not None and algo is Algorithm.ES:
-        raise UsageError("--aux is for --algo ppo: an evolution strategy has no auxiliary tasks", hint="leave it out")
+        raise UsageError("--aux is for --algo ppo: an evolution strategy has no auxiliary tasks", hint="drop --aux")
     from gpuctl.cli.progress import Bar
     from gpuctl.predictors import card
     from gpuctl.research.deferrable import training
@@ -277,7 +279,9 @@ def train(  # noqa: PLR0917 - Typer passes options by name
         from gpuctl.research.deferrable.cases import read_case
 
         if not folder.is_dir():
-            raise InputError("no such folder", path=str(folder), hint="name what gpuctl deferrable convert wrote")
+            raise InputError(
+                "no such folder", path=str(folder), hint="name a folder written by gpuctl deferrable convert"
+            )
         lessons = training.of_trace(read_case(folder, None, None))
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
 
@@ -295,7 +299,7 @@ def train(  # noqa: PLR0917 - Typer passes options by name
             saved = training.about(fitted, lessons, minutes, seed)
     card.save_folder(model, KIND, *saved)
     held = [row["held_score"] for row in fitted.curve if "held_score" in row]
-    found = f"score on cases that chose the net: {held[0]:.3f} at first, {max(held):.3f} at best; " if held else ""
+    found = f"score on held-out cases: {held[0]:.3f} at first, {max(held):.3f} at best; " if held else ""
     message(f"{found}{fitted.cpu_s:.0f} CPU seconds", quiet=given.quiet)
     announce_written((model,), given)
 
@@ -385,7 +389,7 @@ def _seconds(option: str, text: str) -> int:
 def _read(
     paths: list[Path], db: Path | None, logs: LogReading, given: Settings, queues: list[str]
 ) -> tuple[Trace, bool]:
-    """The jobs, and whether something of them could not be read."""
+    """The jobs, and whether a part of the input could not be read."""
     check_there(paths, "logs, a trace store, or a CSV")
     from gpuctl.research.deferrable.conversion import trace_of
 

@@ -1,4 +1,4 @@
-"""Whether to submit a successor now: from a queue of now, and what a model says of the wait."""
+"""Whether to submit a successor now, from the present queue and a model's forecast of the wait."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ POINTS = np.linspace(0.0025, 0.9975, 200)
 
 @dataclass(frozen=True)
 class Advice:
-    """What to do about the successor of one job.
+    """Advice on the successor of one job.
 
     Attributes:
         job: P.
-        left_h: hours that P's limit leaves it.
-        lead_h: hours before P's end at which S is to be submitted, by the queue of now.
-        now: whether that is now.
-        interruption_h: expected, if S is submitted now.
-        overlap_h: the same.
-        gap_low_h: start of S - end of P, if S is submitted now: nine in ten times it is longer than that …
-        gap_high_h: … and nine in ten times shorter.
-        quantiles_h: of the wait, `QUANTILES` of them.
-        planned_h: the wait by a plan of backfill.
-        left_out: jobs that wait for more than nodes, by reason.
+        left_h: hours to P's end by its limit.
+        lead_h: hours before P's end at which to submit S, by the present queue.
+        now: whether to submit S now.
+        interruption_h: expected interruption if S is submitted now.
+        overlap_h: expected overlap if S is submitted now.
+        gap_low_h: 10 % quantile of start of S - end of P if S is submitted now …
+        gap_high_h: … and the 90 % quantile.
+        quantiles_h: the wait at each of `QUANTILES`.
+        planned_h: the wait in a backfill plan.
+        left_out: jobs that wait for more than nodes, counted by reason.
     """
 
     job: str
@@ -59,25 +59,25 @@ class Advice:
 
 
 def advise(model: Model, jobs: Sequence[QueuedJob], job: str, second: int, *, cost: float, size: int | None) -> Advice:
-    """Say whether to submit the successor of a job now; both are alike.
+    """Advise whether to submit the successor of a job now; both request the same.
 
     Args:
-        model: what was learnt.
-        jobs: of the queue.
-        job: id of P.
-        second: when the queue was so, since 1970.
-        cost: of an hour of interruption, in hours of overlap.
-        size: nodes of P's partition; None: those that the model was trained for.
+        model: the trained model.
+        jobs: jobs in the queue.
+        job: ID of P.
+        second: time of the queue, s since 1970.
+        cost: cost of an hour of interruption, in hours of overlap.
+        size: nodes of P's partition; None: the model's.
 
     Raises:
-        InputError: P is not in the queue, does not run or has no limit, or more nodes are held than there are.
+        InputError: P is not in the queue, does not run or has no limit, or jobs hold more nodes than exist.
     """
     p = next((each for each in jobs if each.job == job), None)
     if p is None:
         raise InputError(f"the queue has no job {job[:40]}", hint="name a running job of it with --job")
     if p.limit_s is None or p.start_s is None or not p.holds:
         raise InputError(
-            f"job {p.job} does not run, or has no limit: when it ends cannot be known", hint="ask again once it runs"
+            f"job {p.job} does not run, or has no limit: when it ends cannot be known", hint="try again once it runs"
         )
     pair = Pair(p.nodes, max(p.limit_s // 60, 1))
     now = now_of(jobs, p, pair, size or model.size, second)

@@ -1,4 +1,4 @@
-"""When S is submitted by the rules that Mirage's authors compare with, and by a rule that is asked each ten minutes."""
+"""When S is submitted by the baselines of Mirage's authors, and by a rule that decides every ten minutes."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
     from gpuctl.research.chain.episode import Outcome, Situation
 
 PROBES = 7
-"""Submissions of S that the authors' models are trained on, for each start."""
+"""Submissions of S per start on which the authors' models are trained."""
 
 LOOK_MIN = 10
-"""Minutes between two looks of a policy."""
+"""Minutes between two looks of a policy at the queue."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """What is known once P has started, before S is submitted.
+    """The situation once P has started, before S is submitted.
 
     Attributes:
-        p_end_s: end of P: when the reactive baseline submits S.
+        p_end_s: end of P, at which the reactive baseline submits S.
         avg_wait_min: mean wait of the last 100 jobs that started, whole minutes.
         queued: jobs in the queue.
-        probes_s: the authors' submissions for training.
+        probes_s: submissions of S in the authors' training set.
     """
 
     p_end_s: int
@@ -37,7 +37,7 @@ class Known:
 
 
 def known(situation: Situation) -> Known:
-    """Let P start, and look about at the next submission after that, whose jobs are queued already."""
+    """Let P start, and observe the queue at the next submission, with its jobs queued."""
     e = situation.initial_state()
     kernel.advance(e, kernel.FAR, kernel.P_START)
     trace = e.minute.size - 2
@@ -59,28 +59,28 @@ def known(situation: Situation) -> Known:
 
 
 def reactive(situation: Situation, at: Known) -> Outcome:
-    """S is submitted at P's end."""
+    """Submit S at P's end."""
     return situation.outcome(situation.initial_state(), at.p_end_s // 60)
 
 
 def average(situation: Situation, at: Known) -> Outcome:
-    """S is submitted so long before P's end as jobs have waited, at the earliest a minute after P."""
+    """Submit S ahead of P's end by the mean wait of jobs, at the earliest a minute after P."""
     return situation.outcome(
         situation.initial_state(), max(at.p_end_s // 60 - at.avg_wait_min, situation.p_submit_min + 1)
     )
 
 
 def online(situation: Situation, rule: Callable[[int, int | None], bool]) -> tuple[Outcome, int]:
-    """Ask a rule each ten minutes from P's submission on whether to submit S; once P has ended, do so.
+    """Ask a rule every ten minutes from P's submission whether to submit S; submit S once P has ended.
 
-    P's end is noticed at these looks only, as by the authors' models.
+    P's end is noticed only at these looks, as by the authors' models.
 
     Args:
         situation: P among the trace's jobs.
-        rule: of the minute, and P's minutes since its start, None before that.
+        rule: takes the minute, and P's minutes since its start (None before).
 
     Returns:
-        the outcome, and the number of decisions of the rule.
+        the outcome, and how often the rule decided.
     """
     e = situation.initial_state()
     t, decisions = situation.p_submit_min // LOOK_MIN * LOOK_MIN + LOOK_MIN, 0

@@ -1,4 +1,4 @@
-"""The outage cost to go by so that the mean overlap stays within a bound, by starts of the past that are held out."""
+"""The outage cost that keeps the mean overlap within a bound on held-out starts of the past."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 BOUNDED = ("plan", "newsvendor")
-"""Policies that keep a bound."""
+"""Policies that can keep a bound."""
 
 HELD_OUT = 5
-"""The last of so many parts of the past is held out."""
+"""The past is cut into this many parts; the last one is held out."""
 
 LEAST_COST = 0.01
 STEPS = 6
-"""Halvings, in the logarithm, of what the cost may be."""
+"""Bisection steps on the logarithm of the cost."""
 
 RESAMPLES, SEED, UPPER = 1000, 1, 0.975
 
@@ -34,20 +34,20 @@ RESAMPLES, SEED, UPPER = 1000, 1, 0.975
 def cost_within(name: str, learnt: Lessons, cost: float, bound_h: float, *, apart: int, a_day: int) -> float:
     """The largest outage cost up to `cost` at which the mean overlap keeps a bound.
 
-    A rule learns from all but the last fifth of the starts, less those whose days reach into it. On that fifth it
-    decides by hourly looks; the upper end of the 95 % interval of its mean overlap, by bootstrap over days, is what
-    must be within the bound. The split and what is scored after it play no part.
+    A rule learns from the first four fifths of the starts, except starts whose days reach into the last fifth. On the
+    last fifth it decides by hourly looks; the upper end of the 95 % interval of its mean overlap, by bootstrap over
+    days, must be within the bound. Starts after the split are not used.
 
     Args:
-        name: of `BOUNDED`.
+        name: one of `BOUNDED`.
         learnt: hourly looks at starts of the past, in order.
-        cost: of an hour of interruption, in hours of overlap.
-        bound_h: hours.
-        apart: starts whose days reach into those after them.
-        a_day: starts of a day.
+        cost: cost of an hour of interruption, in hours of overlap.
+        bound_h: largest mean overlap, hours.
+        apart: starts whose days reach into the next part.
+        a_day: starts per day.
 
     Raises:
-        InputError: no cost keeps it, or there are too few starts to hold some out.
+        InputError: no cost keeps the bound, or there are too few starts to hold some out.
     """
     starts = int(learnt.load.size)
     first = starts - starts // HELD_OUT
@@ -76,7 +76,7 @@ def cost_within(name: str, learnt: Lessons, cost: float, bound_h: float, *, apar
 
 
 def part(learnt: Lessons, first: int, end: int) -> Lessons:
-    """The looks at the starts from one up to another."""
+    """Looks at a range of starts."""
     looks = (learnt.start >= first) & (learnt.start < end)
     return replace(
         learnt,
@@ -93,11 +93,11 @@ def part(learnt: Lessons, first: int, end: int) -> Lessons:
 
 
 def overlaps(learnt: Lessons, lead_h: Floats) -> Floats:
-    """Hours of overlap at each start, S being submitted when what is left of P is no longer than the lead [starts].
+    """Hours of overlap at each start if S is submitted once P's remaining time is at most the lead [starts].
 
     Args:
         learnt: hourly looks.
-        lead_h: that each look asks for [looks].
+        lead_h: lead wanted at each look [looks].
     """
     found = np.zeros(learnt.load.size)
     sent = np.zeros(learnt.load.size, np.bool_)

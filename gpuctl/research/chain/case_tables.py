@@ -1,4 +1,4 @@
-"""What came of single pairs, as a result."""
+"""Outcomes of single pairs, as a result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CASES = (
     Column("s_start_s", "s", "Start of S."),
     Column("interruption_s", "s", "Start of S - end of P: the interruption; negative: the overlap."),
     Column("p_backfilled", "-", "1: a pass of backfill started P from behind the head of the queue."),
-    Column("s_backfilled", "-", "The same of S."),
+    Column("s_backfilled", "-", "1: a pass of backfill started S from behind the head of the queue."),
 )
 STARTS = (
     Column("start", "-", "The start, on the log's own clock."),
@@ -31,19 +31,19 @@ STARTS = (
     Column("pair_nodes", "nodes", "Nodes of P and of S."),
     Column("pair_limit_min", "min", "Limit of P and of S."),
     Column("p_submit_s", "s", "Submission of P, from the start."),
-    Column("first_probe_s", "s", "The first second at which S may be submitted: a minute later."),
-    Column("p_end_s", "s", "End of P, without S: when the reactive baseline submits S."),
+    Column("first_probe_s", "s", "The first second at which S may be submitted: a minute after P."),
+    Column("p_end_s", "s", "End of P without S; the reactive baseline then submits S."),
     Column("avg_wait_min", "min", "Mean wait of the last 100 jobs that had started when, after P's start, the next job "
-           "of the trace came; P's own counts. So long before P's end the baseline avg submits S."),
+           "of the trace came; P's own counts. The baseline avg submits S this long before P's end."),
     Column("queued", "jobs", "Jobs in the queue then."),
     *(Column(f"probe{k}_s", "s", f"Submission {k + 1} of S of the {PROBES} from which the authors' models learn.")
       for k in range(PROBES)),
-    Column("reactive_interruption_s", "s", "Interruption where S is submitted at P's end."),
-    Column("avg_interruption_s", "s", "The same of the baseline avg."),
+    Column("reactive_interruption_s", "s", "Interruption if S is submitted at P's end."),
+    Column("avg_interruption_s", "s", "Interruption under the baseline avg."),
 )  # fmt: skip
 _OF = {"queued": "waiting jobs", "running": "running jobs", "p": "P", "s": "S"}
 _WHAT = {
-    "jobs": ("jobs", "number"), "nodes": ("nodes", "nodes in all"), "limit": ("min", "limit"),
+    "jobs": ("jobs", "number of jobs"), "nodes": ("nodes", "nodes in all"), "limit": ("min", "limit"),
     "wait": ("s", "time from submission to start, or until now"), "elapsed": ("s", "time since the start"),
 }  # fmt: skip
 
@@ -69,21 +69,21 @@ def result(
     command: str,
     sources: tuple[SourceInfo, ...],
 ) -> Analysis:
-    """Put the tables of `gpuctl.research.chain.cases.run` together as a result."""
+    """Assemble the tables of `gpuctl.research.chain.cases.run` as a result."""
     outcomes, starts, states = frames
     population = note("{n:,} case{n||s}, {starts:,} start{starts||s}.", n=outcomes.height, starts=starts.height)
     tables = (
         ResultTable(
             name="cases", section=SECTION, title="Pairs of jobs", columns=CASES, frame=outcomes, notes=(),
-            question="When does a successor start that is submitted at that second?", population=population,
+            question="When does a successor submitted at that second start?", population=population,
         ),
         ResultTable(
             name="starts", section=SECTION, title="Baselines", columns=STARTS, frame=starts, notes=(), first_columns=9,
-            question="What do the baselines go by, and what comes of them?", population=population,
+            question="What are the inputs and outcomes of the baselines?", population=population,
         ),
         ResultTable(
             name="states", section=SECTION, title="States", columns=STATES, frame=states, notes=(), detail=True,
-            question="What does a policy see when it submits the successor?", population=population,
+            question="What is the input of a policy when it submits the successor?", population=population,
         ),
     )  # fmt: skip
     return Analysis(
@@ -91,7 +91,7 @@ def result(
         tables=tables,
         sections=((SECTION, "Chains of jobs"),),
         sources=sources,
-        settings={"rules": literal("Mirage's authors' simulator's (--compat mirage)")},
+        settings={"rules": literal("those of the simulator by Mirage's authors (--compat mirage)")},
         command=command,
         warnings=log.notes,
     )

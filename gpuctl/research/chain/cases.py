@@ -1,4 +1,4 @@
-"""Single pairs, each with a start, a cluster and a submission of its own: the file of ``--cases``, and its answers."""
+"""Single pairs, each with its own start, cluster and submission: the file of ``--cases`` and its results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STATE_COLUMNS = (
     ),
     *(f"{of}_{what}" for of in ("p", "s") for what in ("limit_min", "nodes", "wait_s", "elapsed_s")),
 )
-assert len(STATE_COLUMNS) == COLUMNS  # noqa: S101 - a name for each number
+assert len(STATE_COLUMNS) == COLUMNS  # noqa: S101 - one name per number
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class Case:
     """One line of the file.
 
     Attributes:
-        name: what it is called.
-        start: as the file has it.
-        begin_s: the same as seconds since 1970 of the log's own clock.
+        name: name of the case.
+        start: start as written in the file.
+        begin_s: start in seconds since 1970 on the log's own clock.
         size: nodes of the cluster.
-        pair: what P and S are.
+        pair: shape of P and S.
         p_submit_s: second of P's submission, from the start.
         s_submit_s: second of S's submission, from the start.
     """
@@ -68,7 +68,7 @@ def read_cases(path: Path) -> list[Case]:
     """Read the file of ``--cases``.
 
     Raises:
-        InputError: it is no such table, or something in it is wrong, with the line.
+        InputError: it is no such table, or a line is invalid.
     """
     try:
         text = read_whole(path, most=MOST_TABLE, hint=_HINT).decode("utf-8-sig")
@@ -103,7 +103,7 @@ def _case(row: dict[str, str]) -> Case:
 
 
 def check(log: Log, cases: Sequence[Case]) -> None:
-    """See that all jobs of the log fit on the smallest of the clusters.
+    """Check that all jobs of the log fit the smallest cluster.
 
     Raises:
         InputError: some do not.
@@ -114,12 +114,12 @@ def check(log: Log, cases: Sequence[Case]) -> None:
 def run(
     log: Log, cases: Sequence[Case], progress: Callable[[str, int, int], None] = lambda *_: None
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """What comes of each case, of the baselines for each start, and what a policy sees at each submission.
+    """Outcome of each case, of the baselines at each start, and a policy's input at each submission.
 
     Args:
         log: the trace.
-        cases: of the file.
-        progress: called with what is under way, how much of it is done, of how much.
+        cases: cases of the file.
+        progress: called with the current step, the amount done and the total.
 
     Returns:
         tables in the columns of `gpuctl.research.chain.case_tables`.

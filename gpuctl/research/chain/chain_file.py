@@ -1,4 +1,4 @@
-"""The file of a chain: what its jobs are, and what is wanted of it."""
+"""The file of a chain: its jobs and its settings."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gpuctl.core.file_io import read_whole
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,60}")
 _NOWHERE = ("-a", "--array", "-M", "--clusters", "-W", "--wait")
-"""Options that no chain can do with, also in a script: one id a job, in this cluster, from an sbatch that returns."""
+"""Options refused, also in a script: a chain needs one ID per job, in this cluster, from an sbatch that returns."""
 _OURS = (*_NOWHERE, "-J", "--job-name", "--comment", "-d", "--dependency", "--parsable", "--wrap")
 _FLAGS = "HhkOQsvV"
-"""Short options of sbatch without a value: others may follow in the same word."""
+"""Short options of sbatch without a value; others may follow in the same word."""
 MOST_SCRIPT = 4 << 20
 _HINT = "docs/research/chain.md has an example"
 MOST_BYTES = 1 << 20
@@ -27,13 +27,13 @@ class ChainSpec:
     """A chain of jobs.
 
     Attributes:
-        name: of the chain; the names of its jobs begin with it.
+        name: name of the chain; prefix of its jobs' names.
         script: that each job runs.
-        options: of sbatch, for each.
-        jobs: how many.
-        outage_cost: of an hour of interruption, in hours of overlap.
-        lead_s: before P's end that S is submitted where no model says when.
-        nodes: of the partition; None: those that the model was trained for.
+        options: options of sbatch for each job.
+        jobs: number of jobs.
+        outage_cost: cost of an hour of interruption, in hours of overlap.
+        lead_s: seconds before P's end at which S is submitted without a forecast.
+        nodes: nodes of the partition; None: the model's.
         go_on: whether the chain goes on after a job that has failed.
     """
 
@@ -51,7 +51,7 @@ def read_chain_file(path: Path) -> ChainSpec:
     """Read the file of a chain.
 
     Raises:
-        InputError: it is none; with what was expected.
+        InputError: it is no such file; with the expected form.
     """
 
     def wrong(text: str) -> InputError:
@@ -90,7 +90,7 @@ def read_chain_file(path: Path) -> ChainSpec:
 
 
 def _is_one(word: str, options: tuple[str, ...]) -> bool:
-    """Whether a word is one of these options, as sbatch reads it: the beginning of a long one's name will do."""
+    """Whether sbatch would read a word as one of these options; long names may be abbreviated."""
     if word.startswith("--"):
         name = word.split("=", maxsplit=1)[0]
         return len(name) > 2 and any(option.startswith(name) for option in options)
@@ -98,7 +98,7 @@ def _is_one(word: str, options: tuple[str, ...]) -> bool:
 
 
 def _in_script(path: Path) -> list[str]:
-    """The options that a batch script has in its #SBATCH lines, which end with its first command."""
+    """Options in a script's #SBATCH lines, which end at the first command."""
     found: list[str] = []
     for line in read_whole(path, most=MOST_SCRIPT, hint=_HINT).decode("utf-8", "replace").splitlines():
         if line.startswith("#SBATCH"):
@@ -108,7 +108,7 @@ def _in_script(path: Path) -> list[str]:
     return found
 
 
-def _number(  # noqa: PLR0917 - as a line of a table
+def _number(  # noqa: PLR0917 - like a row of a table
     document: dict[str, Any], name: str, default: int | None, low: float, high: float, wrong: Any
 ) -> Any:
     found = document.get(name, default)

@@ -1,7 +1,7 @@
-"""``gpuctl/Chain-v0``: when to submit the successor of a long job, as an environment of Gymnasium.
+"""``gpuctl/Chain-v0``: when to submit the successor of a long job, as a Gymnasium environment.
 
 An episode is one start of a log: P runs, and at each look the agent waits (0) or submits S (1). At P's end S is
-submitted anyway. What an agent sees does not depend on what it does, until it submits.
+submitted anyway. Until the agent submits, observations do not depend on its actions.
 """
 
 from __future__ import annotations
@@ -29,31 +29,31 @@ if TYPE_CHECKING:
 
 MADE_UP_DAYS, MADE_UP_NODES = 30, 16
 MOST = 20.0
-"""At which what is seen is cut: the logarithm of 5 x 10^8."""
+"""Observations are clipped to this: the logarithm of 5 x 10^8."""
 
 
 class Chain(gymnasium.Env[Any, Any]):  # type: ignore[misc]
     """When to submit the successor of a long job.
 
-    Observation: what `gpuctl.research.chain.nets.SEEN` names, as log(1 + x). Actions: 0 wait, 1 submit. Reward: 0, and
-    at the end minus the cost of the hand-over: outage cost x hours of interruption, plus hours of overlap.
+    Observation: the features of `gpuctl.research.chain.nets.SEEN`, as log(1 + x). Actions: 0 wait, 1 submit. Reward: 0;
+    at the end, -(outage cost x hours of interruption + hours of overlap).
 
     Args:
-        log: a trace store, or a log as arrays; None: 30 days of a made-up cluster of 16 nodes.
-        cluster: of the store; None: its only one.
-        nodes: of the cluster.
-        job_nodes: of each job of the chain.
-        limit: of each, as ``48h``.
+        log: a trace store, or a log as arrays; None: 30 days of a generated cluster of 16 nodes.
+        cluster: cluster in the store; None: its only one.
+        nodes: nodes of the cluster.
+        job_nodes: nodes of each job of the chain.
+        limit: limit of each job, as ``48h``.
         outage_cost: of an hour of interruption, an hour of overlap costing 1.
-        warm_up: from the empty cluster to P's submission.
+        warm_up: time from the empty cluster to P's submission.
         begin: first second of the starts, on the log's own clock; None: the midnight after the first start of a job.
-        end: no submission of the log after it is used; None: all are.
-        every_min: minutes from one look to the next.
-        seed: of the made-up cluster.
+        end: last submission of the log to use; None: all.
+        every_min: minutes between looks.
+        seed: seed of the generated cluster.
 
     Raises:
-        UsageError: the log is no trace store, or too short for one start.
-        InputError: it has jobs that are larger than the cluster.
+        UsageError: the log is no trace store, or is too short for one start.
+        InputError: some jobs are larger than the cluster.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
@@ -93,7 +93,7 @@ class Chain(gymnasium.Env[Any, Any]):  # type: ignore[misc]
         self._seen, self._cost, self._at = np.zeros((1, len(SEEN)), np.float32), np.zeros(2), 0
 
     def start(self, number: int) -> tuple[Seen, Floats]:
-        """What the looks at a start show [looks, features], and what submitting at each, and at P's end, costs."""
+        """Features of the looks at a start [looks, features], and the cost of submitting at each and at P's end."""
         if number not in self._known:
             start = self._trial.start(self.begins[number])
             first = start.p_end - start.situation.pair.limit_min + 1
@@ -105,7 +105,7 @@ class Chain(gymnasium.Env[Any, Any]):  # type: ignore[misc]
         return self._known[number]
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Seen, dict[str, Any]]:
-        """Begin an episode: the start that ``options={"start": NUMBER}`` names, or one by chance."""
+        """Begin an episode: the start ``options={"start": NUMBER}``, or a random one."""
         super().reset(seed=seed)
         number = (options or {}).get("start")
         number = int(self.np_random.integers(len(self.begins))) if number is None else int(number)
@@ -138,7 +138,7 @@ def _log(log: str | Path | Log | None, cluster: str | None, seed: int, nodes: in
 
 
 def made_up(seed: int, nodes: int = MADE_UP_NODES) -> Log:
-    """A month of jobs that keep nine tenths of so many nodes busy, more by day than by night."""
+    """A month of jobs that keep 90 % of the nodes busy, more by day than by night."""
     draw = np.random.Generator(np.random.PCG64(seed))
     mean_node_s = 1.6 * 0.47 * 3600 * np.mean([1, 4, 12, 24])
     rate = 0.9 * nodes / mean_node_s

@@ -1,7 +1,7 @@
-"""A pair of jobs among a trace's jobs: what comes of submitting the successor at a given second.
+"""A pair of jobs among a trace's jobs: the outcome of submitting the successor at a given second.
 
-All is as Mirage's authors' simulator has it: an empty cluster at the start, the trace's jobs of some days, the
-predecessor P submitted after a warm-up, whole minutes. Seconds count from the episode's start.
+The rules are those of the simulator by Mirage's authors: an empty cluster at the start, the trace's jobs of some days,
+the predecessor P submitted after a warm-up, whole minutes. Seconds count from the episode's start.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ARRIVALS_S = 5 * DAY_S
 """From the start to the last submission of the trace, both included."""
 
 SNAPSHOTS = 144
-"""Of a state: one each ten minutes, a day."""
+"""Snapshots of a state: one per ten minutes, for a day."""
 
 COLUMNS = 42
 """Numbers of a snapshot."""
@@ -44,22 +44,22 @@ COLUMNS = 42
 
 OF_CASES = (kernel.advance, kernel.submit, kernel.outcome, kernel.snapshots)
 OF_POLICIES = (kernel.advance, kernel.outcome, looks, forecasts)
-"""The compiled functions that pairs of a file run, and those that policies run."""
+"""Compiled functions that pairs of a file run, and functions that policies run."""
 
 
 def must_compile(loops: Sequence[Loop]) -> bool:
-    """Whether the first simulation will compile some of these."""
+    """Whether the first simulation will compile any of these."""
     return not all(map(is_compiled, loops))
 
 
 @dataclass(frozen=True)
 class Pair:
-    """The shape of P and S, which are alike; they run to their limit.
+    """The shape of P and S, which are equal; both run to their limit.
 
     Attributes:
-        nodes: that each asks for.
-        limit_min: of each.
-        run_min: minutes that each runs; 0: to its limit.
+        nodes: nodes of each.
+        limit_min: limit of each, minutes.
+        run_min: run time of each, minutes; 0: to its limit.
     """
 
     nodes: int = 1
@@ -77,8 +77,8 @@ class Link:
     """The submission of a job of a chain.
 
     Attributes:
-        minute: of the submission, or of the end of the predecessor that it depends on.
-        since_min: the minute from which its age counts.
+        minute: minute of the submission, or of the end of the predecessor that it depends on.
+        since_min: minute from which its age counts.
     """
 
     minute: int
@@ -87,15 +87,15 @@ class Link:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a pair; seconds from the episode's start.
+    """Outcome of a pair; seconds from the episode's start.
 
     Attributes:
-        p_start_s: of the predecessor.
-        p_end_s: of the predecessor.
-        s_submit_s: of the successor.
-        s_start_s: of the successor.
+        p_start_s: start of the predecessor.
+        p_end_s: end of the predecessor.
+        s_submit_s: submission of the successor.
+        s_start_s: start of the successor.
         p_backfilled: whether a pass of backfill started P from behind the head of the queue.
-        s_backfilled: the same of S.
+        s_backfilled: the same for S.
         planned_s: start of S by the plan at its submission.
     """
 
@@ -109,21 +109,21 @@ class Outcome:
 
     @property
     def interruption_s(self) -> int:
-        """From P's end to S's start; negative: both ran at the same time for so long."""
+        """Seconds from P's end to S's start; negative: the overlap."""
         return self.s_start_s - self.p_end_s
 
 
 class Situation:
-    """A cluster, a trace's jobs of some days, and P; S may be submitted to it again and again.
+    """A cluster, a trace's jobs of some days, and P; S can be submitted repeatedly.
 
     Args:
         log: the trace.
-        begin_s: the start, a second of the log's own clock.
+        begin_s: start, on the log's own clock.
         size: nodes of the cluster.
-        pair: what P and S are.
-        p_submit_s: of P, from the start.
+        pair: shape of P and S.
+        p_submit_s: submission of P, from the start.
         arrivals_s: the last submission of the trace, from the start.
-        chain: submissions of earlier jobs of the chain, and of P last; empty: there was none, P comes at `p_submit_s`.
+        chain: submissions of earlier jobs of the chain, P last; empty: no earlier job, P is submitted at `p_submit_s`.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class Situation:
         minute = (log.submit_s[first:last] - begin_s) // 60
         order = first + np.lexsort((log.text[first:last], minute))
         minute = (log.submit_s[order] - begin_s) // 60
-        # in its minute a job of the chain comes before the trace's
+        # in its minute, a job of the chain comes before the trace's jobs
         place = np.searchsorted(minute, [link.minute for link in earlier])
         self.pair = pair
         self.p_submit_min = p.minute
@@ -151,7 +151,7 @@ class Situation:
             return np.append(np.insert(of_trace, place, of_earlier), of_p_and_s)
 
         self.trace = all_jobs(order, -1, [-1, -1])
-        """Numbers of the jobs in the log; -1: one of the chain."""
+        """Numbers of the jobs in the log; -1: job of the chain."""
         self.jobs = {
             "minute": all_jobs(minute, [link.minute for link in earlier], [p.minute, kernel.FAR]),
             "nodes": all_jobs(log.nodes[order], pair.nodes, [pair.nodes] * 2),
@@ -164,7 +164,7 @@ class Situation:
         self._copy = self.initial_state()
 
     def initial_state(self, **own: Ints) -> kernel.Episode:
-        """The cluster at the start; with arrays of its own in place of those that all copies share."""
+        """The cluster at the start, with its own copies of the shared arrays."""
         jobs = self.jobs["minute"].size
         c = np.zeros(kernel.COUNTERS, np.int64)
         c[kernel.FREE] = c[kernel.SIZE] = self.size
@@ -173,15 +173,15 @@ class Situation:
         return kernel.Episode(**{**self.jobs, **own}, **each, slots=SLOTS, waits=kernel.LAST_WAITS, c=c)
 
     def forecasts(self, minutes: Ints, drawn: Drawn, number: int) -> NDArray[np.int64]:
-        """Forecast how long S would wait, each time with other run times of the jobs that run and wait.
+        """Forecast how long S would wait; each forecast draws new run times of running and pending jobs.
 
         Args:
-            minutes: of the submissions of S, in order.
-            drawn: what run times are drawn from.
-            number: of forecasts for each.
+            minutes: minutes in which S is submitted, in order.
+            drawn: source of run times.
+            number: forecasts for each minute.
 
         Returns:
-            minutes [minutes, number], from short to long.
+            waits in minutes [minutes, number], ascending.
         """
         waits = np.zeros((minutes.size, number), np.int64)
         copy = self.initial_state(ticks=self.jobs["ticks"].copy())
@@ -190,12 +190,12 @@ class Situation:
         return waits
 
     def outcome(self, e: kernel.Episode, s_submit_min: int, since_min: int | None = None) -> Outcome:
-        """What comes of submitting S in that minute, to which `e` goes on; S is not submitted to `e` itself.
+        """Outcome of submitting S in a minute; `e` advances to that minute, and S is submitted to a copy.
 
         Args:
-            e: the cluster, at that minute or before.
-            s_submit_min: the minute.
-            since_min: from when on S's age counts; None: from its submission on.
+            e: the cluster, at `s_submit_min` or before.
+            s_submit_min: minute of the submission.
+            since_min: minute from which S's age counts; None: its submission.
         """
         found = np.zeros(5, np.int64)
         kernel.outcome(e, self._copy, s_submit_min, s_submit_min if since_min is None else since_min, found)
@@ -211,14 +211,14 @@ class Situation:
         )
 
     def state(self, s_submit_min: int, *, leaking: bool = False) -> NDArray[np.float64]:
-        """What a policy sees when it submits S in that minute.
+        """The input of a policy that submits S in a minute.
 
         Args:
             s_submit_min: the minute of the decision.
-            leaking: the snapshots up to S's start, which is what the authors' models are trained on.
+            leaking: take snapshots up to S's start, as in the training set of the authors' models.
 
         Returns:
-            [SNAPSHOTS, COLUMNS], oldest first; those from before the start are of an empty cluster.
+            [SNAPSHOTS, COLUMNS], oldest first; before the start, snapshots of an empty cluster.
         """
         e = self.initial_state()
         rows = np.zeros((s_submit_min // 10 + 1, 34))
@@ -231,7 +231,7 @@ class Situation:
         if leaking:
             end = self.outcome(self.initial_state(), s_submit_min).s_start_s // 60 + 1
             rows = np.concatenate([rows, np.zeros((end // 10 + 1 - rows.shape[0], 34))])
-            # the snapshot of the decision's own minute is from before it
+            # the snapshot in the decision's minute is taken before the decision
             known = rows[s_submit_min // 10].copy()
             kernel.submit(e)
             kernel.snapshots(e, end, kernel.NEVER, rows, scratch)

@@ -1,7 +1,7 @@
 """The compiled pair of jobs in Mirage's authors' simulator: predecessor P and successor S among a trace's jobs.
 
-Scheduler and clock are those of the policy ``mirage`` of a replay, whose plan this uses. What differs is what it is
-for: at each minute of interest all is copied, S is submitted to the copy, and the copy goes on until S starts.
+Scheduler, clock and plan are those of the replay policy ``mirage``. The difference: at each minute of interest the
+state is copied, S is submitted to the copy, and the copy runs until S starts.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ NOW, WAITING, RUNNING, FREE, NEXT, CHANGED, STARTED, P_START, S_START, P_BACKFIL
 COUNTERS = 12
 NEVER = -1
 LAST_WAITS = 100
-"""Started jobs of whose waits the mean-wait baseline takes the mean."""
+"""Number of last started jobs in the mean of the mean-wait baseline."""
 
 
 class Episode(Bundle):
     """A cluster at one minute, before the submissions of that minute; minutes count from the episode's start.
 
-    The first arrays say what the jobs are: those of the trace by submission, then P, then S. Copies share them.
+    The first arrays describe the jobs: the trace's by submission, then P, then S. Copies share them.
     """
 
     minute = ints()  # of submission [jobs]
-    nodes = ints()  # that each holds [jobs]
+    nodes = ints()  # nodes of each [jobs]
     limit = ints()  # minutes [jobs]
-    ticks = ints()  # minutes that it holds its nodes [jobs]
-    key = ints()  # the order of the queue, large ones ahead [jobs]
-    line = ints()  # jobs that wait, in order [jobs]
-    run = ints()  # jobs that run, in no order; by the same place [jobs]:
+    ticks = ints()  # minutes for which it holds its nodes [jobs]
+    key = ints()  # queue order, larger keys first [jobs]
+    line = ints()  # pending jobs, in order [jobs]
+    run = ints()  # running jobs, in no order; the next four by the same index [jobs]:
     start = ints()  # minute of the start
     end = ints()  # minute from which its nodes are free
     until = ints()  # minute of its limit
     held = ints()  # nodes
     slots = ints()  # free nodes in each slot of a plan [SLOTS]
-    begins = ints()  # 1 where the job at that place of the line starts in this pass [jobs]
-    waits = ints()  # minutes that the last started jobs waited, a ring [LAST_WAITS]
-    c = ints()  # what the names above say, in that order [COUNTERS]
+    begins = ints()  # 1: the job at this place of the queue starts in this pass [jobs]
+    waits = ints()  # waits of the last started jobs, minutes, a ring [LAST_WAITS]
+    c = ints()  # the counters named above, in that order [COUNTERS]
 
 
 @inner
 def copy_to(e, f):  # type: ignore[no-untyped-def]
-    """Let `f` be as `e` is."""
+    """Copy the state of `e` to `f`."""
     for k in range(e.c.size):
         f.c[k] = e.c[k]
     for k in range(e.c[WAITING]):
@@ -82,7 +82,7 @@ def _start(e, j, now, backfilled):  # type: ignore[no-untyped-def]
 
 @inner
 def _free(e, now):  # type: ignore[no-untyped-def]
-    """Let go of the nodes of jobs that have ended by that minute."""
+    """Free the nodes of jobs that have ended by this minute."""
     kept = 0
     for k in range(e.c[RUNNING]):
         if e.end[k] > now:
@@ -142,7 +142,7 @@ def _backfill(e, now):  # type: ignore[no-untyped-def]
 
 @inner
 def _next(e):  # type: ignore[no-untyped-def]
-    """The next minute in which a pass may start somebody; a large number: none."""
+    """The next minute in which a pass may start a job; a large number: none."""
     now = e.c[NOW]
     if e.c[CHANGED] == 1:
         return now
@@ -164,7 +164,7 @@ def _next(e):  # type: ignore[no-untyped-def]
 
 @inner
 def _tick(e, now):  # type: ignore[no-untyped-def]
-    """A minute: submissions, P ahead of the trace's, and a pass."""
+    """Run one minute: submissions, P before the trace's jobs, then a pass."""
     _free(e, now)
     trace = e.minute.size - 2
     if e.minute[trace] == now:
@@ -182,12 +182,12 @@ def _tick(e, now):  # type: ignore[no-untyped-def]
 
 @inner
 def go_on(e, upto, stop):  # type: ignore[no-untyped-def]
-    """Go on to just before the submissions of a minute.
+    """Advance to just before the submissions of a minute.
 
     Args:
         e: the episode.
         upto: the minute.
-        stop: P_START or S_START: no further than to the minute after that start; NEVER: to the minute.
+        stop: P_START or S_START: stop at the minute after that start; NEVER: go to `upto`.
     """
     while stop == NEVER or e.c[stop] == NEVER:
         t = _next(e)
@@ -201,7 +201,7 @@ def go_on(e, upto, stop):  # type: ignore[no-untyped-def]
 
 @inner
 def enter_s(e, since):  # type: ignore[no-untyped-def]
-    """Submit S now, before the trace's jobs of this minute, with an age from minute `since` on."""
+    """Submit S now, before the trace's jobs of this minute; its age counts from minute `since`."""
     s = e.minute.size - 1
     e.minute[s] = e.c[NOW]
     e.key[s] = 3600 * e.nodes[s] - 25 * e.c[SIZE] * since
@@ -210,7 +210,7 @@ def enter_s(e, since):  # type: ignore[no-untyped-def]
 
 @inner
 def _planned(e):  # type: ignore[no-untyped-def]
-    """Minutes until S starts by a plan of backfill of all that wait now; the window's length where it has no slot."""
+    """Minutes until S starts in a backfill plan of all pending jobs; the window's length if S has no slot."""
     now = e.c[NOW]
     free_by_slot(e.slots, e.c[FREE], e.c[RUNNING], e.held, e.until, now)
     for k in range(e.c[WAITING]):
@@ -229,7 +229,7 @@ FAR = 1 << 50
 
 @compiled
 def advance(e, upto, stop):  # type: ignore[no-untyped-def]
-    """Go on to just before the submissions of a minute; see `go_on`."""
+    """Advance to just before the submissions of a minute; see `go_on`."""
     go_on(e, upto, stop)
 
 
@@ -241,13 +241,13 @@ def submit(e):  # type: ignore[no-untyped-def]
 
 @compiled
 def outcome(e, f, at, since, found):  # type: ignore[no-untyped-def]
-    """Submit S at a minute, and see what comes of it.
+    """Submit S at a minute and compute the outcome.
 
     Args:
-        e: the episode; it goes on to that minute.
-        f: a copy of it, in which S is submitted; it goes on to S's start.
+        e: the episode; advances to that minute.
+        f: a copy in which S is submitted; advances to S's start.
         at: the minute.
-        since: the minute from which its age counts, at most `at`.
+        since: the minute from which S's age counts, at most `at`.
         found: written: start of P, start of S, whether each was backfilled, and minutes to the planned start of S [5].
     """
     go_on(e, at, NEVER)
@@ -260,12 +260,12 @@ def outcome(e, f, at, since, found):  # type: ignore[no-untyped-def]
     found[0], found[1], found[2], found[3] = f.c[P_START], f.c[S_START], f.c[P_BACKFILLED], f.c[S_BACKFILLED]
 
 
-# ---- what a policy sees
+# ---- inputs of a policy
 
 
 @inner
 def _five(values, n, into, at):  # type: ignore[no-untyped-def]
-    """Write the least, the quartiles and the largest of so many values, linear in between; zeros of none."""
+    """Write minimum, quartiles and maximum of `n` values, linearly interpolated; zeros if there are none."""
     if n == 0:
         into[at : at + 5] = 0.0
         return
@@ -279,7 +279,7 @@ def _five(values, n, into, at):  # type: ignore[no-untyped-def]
 
 @inner
 def _snapshot(e, row, values):  # type: ignore[no-untyped-def]
-    """Write the 34 numbers of the queue and of the running jobs at this minute; `values` is scratch [jobs]."""
+    """Write 34 numbers on the queue and running jobs in this minute; `values` is scratch [jobs]."""
     now, waiting, running = e.c[NOW], e.c[WAITING], e.c[RUNNING]
     row[0], row[1] = waiting, 0
     for k in range(waiting):
@@ -305,17 +305,17 @@ def _snapshot(e, row, values):  # type: ignore[no-untyped-def]
 
 @compiled
 def snapshots(e, upto, stop, rows, values):  # type: ignore[no-untyped-def]
-    """Go on as `advance` does, and take a snapshot in each tenth minute up to and with the last.
+    """Advance like `advance`, and take a snapshot in every tenth minute, the last included.
 
     Args:
         e: the episode.
-        upto: see `go_on`; of minute `upto` itself the snapshot is taken, too.
+        upto: see `go_on`; minute `upto` also gets its snapshot.
         stop: see `go_on`.
-        rows: the snapshot of minute t goes to row t // 10 [minutes // 10, 34].
+        rows: written, the snapshot of minute t in row t // 10 [minutes // 10, 34].
         values: scratch [jobs].
 
     Returns:
-        Minutes gone to: no snapshot of a later one was taken.
+        The minute reached; later minutes have no snapshot.
     """
     t = (e.c[NOW] + SLOT_MIN - 1) // SLOT_MIN * SLOT_MIN
     while t <= upto and t // SLOT_MIN < rows.shape[0]:

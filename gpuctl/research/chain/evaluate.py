@@ -1,4 +1,4 @@
-"""Policies side by side: what they learn from starts before a date, and what comes of them on starts after it."""
+"""Compare policies: train on starts before a date, score on starts after it."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 SAVED = "saved"
-"""The policy of a model that was trained before."""
+"""The policy of a saved model."""
 
 
 LEVELS = (("all", -np.inf, np.inf), ("light", -np.inf, 2.0), ("medium", 2.0, 12.0), ("heavy", 12.0, np.inf))
-"""By the hours of interruption of ``reactive``: more than the first number, at most the second."""
+"""Levels by hours of interruption under ``reactive``: more than the first number, at most the second."""
 
 ALL = (*NAMES[:-1], *NETS, NAMES[-1])
 """All policies."""
@@ -47,23 +47,23 @@ RESAMPLES, SEED = 1000, 1
 
 
 def check_bound(max_overlap_h: float, policies: Sequence[str]) -> None:
-    """See that a policy is to keep the bound.
+    """Check that a policy can keep the bound.
 
     Raises:
-        UsageError: none does.
+        UsageError: none can.
     """
     if not set(policies) & set(BOUNDED):
         raise UsageError(
-            f"--max-overlap {max_overlap_h:g}h: none of these policies keeps a bound",
+            f"--max-overlap {max_overlap_h:g}h: none of these policies can keep a bound",
             hint=f"--policy {','.join(BOUNDED)}",
         )
 
 
 def policy_names(text: str) -> tuple[str, ...]:
-    """The names of a list with commas.
+    """Parse a comma-separated list of policies.
 
     Raises:
-        UsageError: one of them is none, or needs PyTorch, which is not installed.
+        UsageError: a policy is unknown, or needs PyTorch, which is not installed.
     """
     names = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
     for name in names:
@@ -77,13 +77,13 @@ def policy_names(text: str) -> tuple[str, ...]:
 
 
 def starts(evaluation: Evaluation, log: Log) -> tuple[list[int], list[int]]:
-    """Seconds of the starts to learn from, and of those for the score.
+    """Starts to learn from, and starts to score, in seconds.
 
-    Those to learn from end, with the last submission, before the split. Those for the score have their P two days
-    after the split at the earliest, however long the warm-up is.
+    The last submission of a start to learn from is before the split. In a start to score, P is submitted at least two
+    days after the split, however long the warm-up is.
 
     Raises:
-        InputError: there are too few of either.
+        InputError: there are too few starts of either kind.
     """
     past = list(range(evaluation.from_s, evaluation.split_s - evaluation.arrivals_s + 1, EVERY_S))
     first = evaluation.split_s + WARM_UP_S - evaluation.warm_up_s
@@ -110,14 +110,14 @@ def starts(evaluation: Evaluation, log: Log) -> tuple[list[int], list[int]]:
 
 @dataclass(frozen=True)
 class Found:
-    """What came of a policy at each start: means over its hand-overs, and each of them.
+    """Outcome of a policy at each start: means over its hand-overs, and each hand-over.
 
     Attributes:
         down_h: hours of interruption [starts].
         over_h: hours of overlap [starts].
-        zero: share without interruption [starts].
-        outcomes: by start, and hand-over.
-        train_s: CPU seconds to train; None: it learns nothing.
+        zero: share of hand-overs without interruption [starts].
+        outcomes: outcomes by start and hand-over.
+        train_s: CPU seconds to train; None: the policy does not learn.
     """
 
     down_h: Floats
@@ -137,18 +137,18 @@ def found_of(outcomes: list[list[Outcome]], train_s: float | None) -> Found:
 
 class ForecastRow(
     Row, name="chain_forecasts", section="chain", title="Forecasts of the successor's wait",
-    question="Does the wait that a policy counts on hold what it promises?",
+    question="How accurate are the waits that a policy forecasts?",
 ):  # fmt: skip
     """The forecasts of a policy at the starts of a level."""
 
     policy: str = column("-", "The rule that uses a forecast of S's wait.")
     level: str = column("-", "As in the table chain.")
     looks: int = column("looks", "Hourly looks while P runs, at the starts scored.")
-    quantile: float = column("-", "Which quantile of the wait is forecast: C / (1 + C) at outage cost C.")
+    quantile: float = column("-", "The forecast quantile of the wait: C / (1 + C) at outage cost C.")
     covered_pct: float | None = column(
-        "%", "Share of the looks at which S waits no longer than that; to be quantile x 100."
+        "%", "Share of the looks at which S waits no longer than forecast; target: quantile x 100."
     )
-    pinball_h: float | None = column("h", "Mean pinball loss of the quantile; less is better.")
+    pinball_h: float | None = column("h", "Mean pinball loss of the quantile; lower is better.")
     mean_wait_h: float | None = column("h", "Mean wait of S when submitted at the look.")
 
 
@@ -156,11 +156,11 @@ class FrontierRow(
     Row, name="chain_frontier", section="chain", title="Interruption against overlap", detail=True,
     question="How much overlap does less interruption cost?",
 ):  # fmt: skip
-    """A policy that was tried with an outage cost, at the starts of a level."""
+    """A policy at one outage cost, at the starts of a level."""
 
     policy: str = column("-", "The rule by which S is submitted.")
     level: str = column("-", "As in the table chain.")
-    outage_cost: float | None = column("-", "The outage cost that it was tried with; empty: it has none.")
+    outage_cost: float | None = column("-", "The outage cost used; empty: the policy uses none.")
     overlap_h: float = column("h", "Mean overlap over the starts.")
     interruption_h: float = column("h", "Mean interruption over the starts.")
 
@@ -172,20 +172,20 @@ def run(
     log: Log, evaluation: Evaluation, progress: Callable[[str, int, int], None] = lambda *_: None,
     saved: Model | None = None,
 ) -> Frames:  # fmt: skip
-    """Evaluate; the same log and settings give the same figures, but for ``train_s``.
+    """Evaluate; the same log and settings give the same figures, except ``train_s``.
 
     Args:
         log: the trace.
-        evaluation: its settings.
-        progress: called with what is under way, how much of it is done, of how much.
-        saved: a model that was trained before, for the policy `SAVED`.
+        evaluation: settings.
+        progress: called with the current step, the amount done and the total.
+        saved: a trained model for the policy `SAVED`.
 
     Returns:
-        one row a policy and level, one a policy, start and hand-over, one a policy with a forecast and level, and one a
+        one row per policy and level; per policy, start and hand-over; per policy with a forecast and level; and per
         policy, level and outage cost, in the columns of `gpuctl.research.chain.tables`.
 
     Raises:
-        InputError: jobs that are larger than the cluster, or too few starts.
+        InputError: some jobs are larger than the cluster, or there are too few starts.
     """
     check_size(log, evaluation.size)
     past, later = starts(evaluation, log)
@@ -244,16 +244,16 @@ def run(
 
 
 COSTS = (0.3, 1.0, 3.0, 9.0, 30.0)
-"""Outage costs at which policies that go by it are tried as well."""
+"""Further outage costs at which cost-sensitive policies run."""
 
 GO_BY_COST = ("plan", "newsvendor", *OF_WAIT, "best")
-"""Policies that go by the outage cost, and need no training for another one but for trees."""
+"""Cost-sensitive policies that need no training for another outage cost, except trees."""
 
 PRICED = (*GO_BY_COST, *OF_COST, SAVED)
 
 
 def _aimed(name: str, learnt: Lessons | None, evaluation: Evaluation) -> float:
-    """The outage cost that a policy goes by: that of the user, or less where the overlap has a bound."""
+    """The outage cost that a policy uses: the user's, or less if the overlap has a bound."""
     if evaluation.max_overlap_h is None or name not in BOUNDED or learnt is None:
         return evaluation.outage_cost
     apart = -(-evaluation.arrivals_s // EVERY_S)
@@ -265,7 +265,7 @@ def _aimed(name: str, learnt: Lessons | None, evaluation: Evaluation) -> float:
 def _priced(
     name: str, learnt: Lessons | None, cost: float, saved: Model | None, progress: Callable[[str, int, int], None]
 ) -> Callable[[float], Rule]:  # fmt: skip
-    """The rule of a policy for each outage cost; a net is trained here, for that of `cost` if it is for one."""
+    """The rule of a policy for each outage cost; trains a net here, for `cost` if it serves only one."""
     if name == SAVED and saved is not None:
         return saved.rule
     if name in NETS and learnt is not None:
@@ -283,11 +283,11 @@ def _points(name: str, cost: float | None, found: Found, of_level: dict[str, NDA
 
 
 FORESEE = ("newsvendor", *NETS)
-"""Policies that go by forecasts."""
+"""Policies that use forecasts."""
 
 
 def _lessons(trial: Trial, past: list[int], progress: Callable[[str, int, int], None]) -> Lessons | None:
-    """What the policies that are asked for learn from, if they learn."""
+    """Training data of the requested policies, if any of them learns."""
     wanted = set(trial.evaluation.policies)
     if not wanted & {*LEARN, *NETS}:
         return None
@@ -313,7 +313,7 @@ def _each(outcomes: dict[str, list[list[Outcome]]], later: list[int]) -> pl.Data
 def _forecast_rows(
     name: str, rule: Rule, scored: list[Start], of_level: dict[str, NDArray[np.bool_]]
 ) -> list[ForecastRow]:
-    """How good the quantile is that a rule aims at, over hourly looks at the starts of each level."""
+    """Score the quantile that a rule aims at, over hourly looks at the starts of each level."""
     if rule.wait_h is None or rule.quantile is None:
         return []
     waits, quantiles = [], []
@@ -382,5 +382,5 @@ FIGURES = (
 
 
 def next_midnight(second: int) -> int:
-    """The first midnight from that second on."""
+    """The first midnight at or after a second."""
     return -(-second // DAY_S) * DAY_S

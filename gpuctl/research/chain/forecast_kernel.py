@@ -19,24 +19,24 @@ from gpuctl.research.chain.episode_kernel import (
 )
 
 OF_CHAIN = -1
-"""Kind of a job of the chain: it is taken to run to its limit."""
+"""Kind of a job of the chain, which is assumed to run to its limit."""
 
 
 @inner
 def _random(x):  # type: ignore[no-untyped-def]
-    """The next of a row of numbers below 2**31 (the generator of C's standard)."""
+    """The next random number below 2**31 (the generator of the C standard)."""
     return (x * 1103515245 + 12345) % 2147483648
 
 
 @inner
 def _share(own, count, pool, least, x):  # type: ignore[no-untyped-def]
-    """A run time as a share of the limit, larger than `least`: one of the job's own past, or, one time more, of all.
+    """A run time as a share of the limit, larger than `least`: drawn from the user's past plus one draw from all jobs.
 
     Args:
         own: shares of jobs of the same user.
-        count: how many of these there are.
-        pool: shares of all jobs of its kind, in order.
-        least: the share that has passed.
+        count: number of these shares.
+        pool: shares of all jobs of its kind, ascending.
+        least: the share already elapsed.
         x: a random number.
     """
     fit = 0
@@ -58,7 +58,7 @@ def _share(own, count, pool, least, x):  # type: ignore[no-untyped-def]
 
 @inner
 def _draw(f, past, count, kind, pool, number):  # type: ignore[no-untyped-def]
-    """Draw how long each job that runs or waits will run."""
+    """Draw the run time of each running and pending job."""
     now = f.c[NOW]
     for k in range(f.c[RUNNING]):
         j = f.run[k]
@@ -80,18 +80,18 @@ def _draw(f, past, count, kind, pool, number):  # type: ignore[no-untyped-def]
 
 @compiled
 def forecasts(e, f, at, past, count, kind, pool, waits):  # type: ignore[no-untyped-def]
-    """Forecast S's wait in each of some minutes; nobody else is submitted after that minute.
+    """Forecast S's wait in each of several minutes; no other job is submitted later.
 
-    A job's run time is the same share of its limit in all forecasts of the same number, as far as it may be.
+    In all forecasts of the same number, a job's run time is the same share of its limit if its elapsed time allows.
 
     Args:
         e: the episode, not past the first of them.
-        f: a copy of it, whose run times are its own.
-        at: the minutes, in order.
+        f: a copy with its own run times.
+        at: the minutes, ascending.
         past: run times of each job's user, as shares of limits [jobs, PAST].
-        count: how many of these there are, by job [jobs].
-        kind: of each job, a row of `pool`, or OF_CHAIN [jobs].
-        pool: shares of all jobs, in order, by kind [kinds, POOL].
+        count: number of these shares by job [jobs].
+        kind: kind of each job: a row of `pool`, or OF_CHAIN [jobs].
+        pool: shares of all jobs, ascending, by kind [kinds, POOL].
         waits: written, minutes that S waits [minutes, forecasts].
     """
     for k in range(at.size):

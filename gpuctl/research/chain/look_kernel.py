@@ -1,4 +1,4 @@
-"""What a policy may go by at each look, and, for training, how long S would wait if it were submitted then."""
+"""Inputs of a policy at each look and, for training, how long S would wait if submitted then."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from gpuctl.research.chain.episode_kernel import (
 )
 
 HOURS = (1, 2, 4, 8, 12, 24, 47)
-"""For which free nodes are looked up in a plan."""
+"""Hours ahead for which a plan gives free nodes."""
 
 PLANNED, HOUR, WEEKDAY = 9, 10, 11
 FEATURES = 12 + 2 * len(HOURS)
 """Waiting jobs, their nodes and node-hours; the longest wait so far, h; free nodes; node-hours that running jobs'
 limits leave; mean wait of the last 100 that started, h; submissions of the last hour, and day; planned wait of S, h;
-hour of the day; weekday; free nodes after `HOURS`, as running jobs' limits tell, and as the plan of all leaves them."""
+hour of the day; weekday; free nodes after `HOURS`, by running jobs' limits, and in the plan of all jobs."""
 
 NAMES = (
     "queued_jobs", "queued_nodes", "queued_node_h", "longest_wait_h", "free_nodes", "running_node_h", "last_waits_h",
@@ -35,12 +35,12 @@ NAMES = (
     *(f"free_{by}_{hours}h" for by in ("limits", "plan") for hours in HOURS),
 )  # fmt: skip
 PRESENT = (0, 1, 2, 3, 4, 5, PLANNED, *range(12, FEATURES))
-"""What the running and the waiting jobs of now tell."""
+"""Features of the present running and pending jobs."""
 
 
 @inner
 def _queue(e, row, now):  # type: ignore[no-untyped-def]
-    """Write what there is of the queue, the running jobs and the trace."""
+    """Write the features of the queue, the running jobs and the trace."""
     row[:9] = 0.0
     row[0] = e.c[WAITING]
     for k in range(e.c[WAITING]):
@@ -63,7 +63,7 @@ def _queue(e, row, now):  # type: ignore[no-untyped-def]
 
 @inner
 def _plan(f, row, now):  # type: ignore[no-untyped-def]
-    """Write the planned wait of S, and what is free later before and after all that wait are planned."""
+    """Write the planned wait of S, and later free nodes before and after planning all pending jobs."""
     free_by_slot(f.slots, f.c[FREE], f.c[RUNNING], f.held, f.until, now)
     for k in range(len(HOURS)):
         row[12 + k] = f.slots[HOURS[k] * 6]
@@ -81,15 +81,15 @@ def _plan(f, row, now):  # type: ignore[no-untyped-def]
 
 @compiled
 def looks(e, f, clock, at, rows, waits):  # type: ignore[no-untyped-def]
-    """Look at the cluster in each of some minutes.
+    """Compute the features of the cluster in each of several minutes.
 
     Args:
         e: the episode, not past the first of them.
-        f: a copy of it, for what would be.
+        f: a copy, for simulations ahead.
         clock: minute of the week, from Monday 0:00, at the episode's start.
-        at: the minutes, in order.
-        rows: written, what there is to see [minutes, FEATURES].
-        waits: written, minutes that S waits if it is submitted then [minutes]; empty: not wanted.
+        at: the minutes, ascending.
+        rows: written, features [minutes, FEATURES].
+        waits: written, S's wait if submitted then, minutes [minutes]; empty: not wanted.
     """
     for k in range(at.size):
         go_on(e, at[k], NEVER)

@@ -84,7 +84,7 @@ class Model:
         Args:
             rows: what it shows [1, FEATURES].
             forecasts: at it.
-            cost: of an hour of interruption, in hours of overlap.
+            cost: cost of an hour of interruption, in hours of overlap.
 
         Raises:
             InputError: the net needs more than one look, or was trained for another cost.
@@ -200,7 +200,7 @@ def train(
         log: the trace.
         evaluation: of its fields `size`, `pair`, `from_s`, `split_s` (no submission after it counts) and `warm_up_s`
             count; for a net of `nets.OF_COST`, `outage_cost`.
-        progress: called with what is under way, how much of it is done, of how much.
+        progress: called with the current step, the amount done and the total.
         net: of `nets.NETS`, trained to decide; None: none.
         checkpoint: a folder in which the training of the net is kept, and from which it goes on.
 
@@ -208,7 +208,7 @@ def train(
         what the card says, and the files, for `predictors.card.save_folder`.
 
     Raises:
-        InputError: jobs that are larger than the cluster, or too few starts.
+        InputError: some jobs are larger than the cluster, or there are too few starts.
     """
     check_size(log, evaluation.size)
     last = min(evaluation.split_s, int(log.submit_s[-1]))

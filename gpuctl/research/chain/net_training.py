@@ -80,9 +80,9 @@ def train(
     Args:
         name: of `NETS`.
         learnt: the starts, with forecasts; for ``transformer`` with the hours before.
-        cost: of an hour of interruption, in hours of overlap.
+        cost: cost of an hour of interruption, in hours of overlap.
         checkpoint: a folder in which the training is kept, and from which it goes on; None: none.
-        progress: called with what is under way, how much of it is done, of how much.
+        progress: called with the current step, the amount done and the total.
 
     Raises:
         DependencyError: PyTorch is not installed.

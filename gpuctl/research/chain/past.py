@@ -1,4 +1,4 @@
-"""How long jobs ran, as shares of their limits, as far as it was known at an instant: what forecasts draw from."""
+"""Run times as shares of limits, as known at an instant: the source of forecasts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 PAST, POOL = 12, 64
-"""Run times of a user that are drawn from, the last ones with the same limit; and of all users."""
+"""Run times in the source: a user's last ones with the same limit, and of all users."""
 
 FEW = 3
 """With fewer of the same limit, half of them are the user's last ones with any limit."""
@@ -28,12 +28,12 @@ KINDS_MIN = (60, 240, 1440)
 """Limits up to which jobs are of one kind, for the run times of all users."""
 
 POOL_S = 60 * 86_400
-"""Run times of all users are those of jobs that ended in so many seconds before."""
+"""Jobs that ended within this many seconds give the run times of all users."""
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """What run times are drawn from: see `gpuctl.research.chain.forecast_kernel.forecasts`."""
+    """Source of run times: see `gpuctl.research.chain.forecast_kernel.forecasts`."""
 
     past: Floats
     count: Ints
@@ -41,7 +41,7 @@ class Drawn:
     pool: Floats
 
     def __post_init__(self) -> None:
-        # that of a saved model is read-only
+        # the array of a saved model is read-only
         object.__setattr__(self, "pool", read_only(self.pool))
 
 
@@ -60,11 +60,11 @@ class History:
         self._by_end = np.argsort(log.end_s, kind="stable")
 
     def at(self, second: int, jobs: Ints) -> Drawn:
-        """What was known at a second of the log's clock.
+        """The source as known at a second of the log's clock.
 
         Args:
-            second: jobs that ended later count for nothing.
-            jobs: numbers of jobs of the log; -1 is one of the chain.
+            second: jobs that ended later are ignored.
+            jobs: numbers of jobs in the log; -1: job of the chain.
         """
         same, same_count = self._groups[0].last(second, jobs, PAST)
         other, other_count = self._groups[1].last(second, jobs, PAST // 2)
@@ -90,7 +90,7 @@ class History:
 
 
 class _Groups:
-    """Shares by group, in each by end."""
+    """Shares by group, ordered by end in each."""
 
     def __init__(self, group: Ints, end_s: Ints, share: Floats) -> None:
         self.group = group
@@ -101,7 +101,7 @@ class _Groups:
         self._share = share[order]
 
     def last(self, second: int, jobs: Ints, most: int) -> tuple[Floats, Ints]:
-        """Shares of the last of each job's group that had ended by then, and how many these are."""
+        """Shares of the last jobs of each job's group that had ended by then, and their number."""
         group = np.where(jobs < 0, -1, self.group[jobs])
         since = int(np.clip(second - self._first, -1, self._span - 2))
         upto = np.searchsorted(self._key, group * self._span + since, side="right")

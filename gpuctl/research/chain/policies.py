@@ -242,7 +242,7 @@ def trained(name: str, learnt: Lessons | None, cost: float) -> Rule:
     Args:
         name: one of `NAMES`.
         learnt: for those of `LEARN`.
-        cost: of an hour of interruption, in hours of overlap.
+        cost: cost of an hour of interruption, in hours of overlap.
     """
     if name in _SIMPLE:
         return Rule(_SIMPLE[name])

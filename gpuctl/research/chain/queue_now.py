@@ -165,7 +165,7 @@ class Now:
         now: the minute.
         p_end: the minute of P's end by its limit.
         size: nodes.
-        left_out: jobs that wait for more than nodes, by reason.
+        left_out: jobs that wait for more than nodes, counted by reason.
     """
 
     arrays: dict[str, np.ndarray[Any, np.dtype[np.int64]]]
@@ -203,7 +203,7 @@ def now_of(jobs: Sequence[QueuedJob], p: QueuedJob, pair: Pair, size: int, secon
         InputError: P does not run, or more nodes are held than there are.
     """
     if p.start_s is None or not p.holds:
-        raise InputError(f"job {p.job} does not run: {', '.join(sorted(p.states))}", hint="ask again once it runs")
+        raise InputError(f"job {p.job} does not run: {', '.join(sorted(p.states))}", hint="try again once it runs")
     here = [job for job in jobs if p.partition in job.partition.split(",") and job.job != p.job]
     runs = [job for job in here if job.holds and job.start_s is not None]
     eligible = sorted((job for job in here if job.eligible), key=lambda job: (job.submit_s, job.job))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 CAPACITY, JOBS, ABOUT = "capacity.csv", "jobs.csv", "about.json"
 SLOT_S, DAY_S = 1800, 86_400
 SEASON = DAY_S // SLOT_S
-"""Slots of a day, where nothing says how long a slot is."""
+"""Slots per day if no file sets the length of a slot."""
 
 CAPACITY_COLUMNS = ("slot", "on_demand", "leftover")
 JOBS_COLUMNS = ("job", "earliest", "latest", "gpus", "slots")
@@ -38,17 +38,17 @@ class Case:
     """Capacity and jobs; slots count from 0.
 
     Attributes:
-        leftover: GPUs that on-demand jobs leave, by slot [slots].
+        leftover: GPUs that on-demand jobs leave free, by slot [slots].
         ids: names of the jobs.
         earliest: slot in which the window of each job opens [jobs].
-        latest: last slot in which it may start.
-        gpus: that it needs.
-        slots: that it runs.
+        latest: last slot in which the job may start.
+        gpus: GPUs of the job.
+        slots: run time of the job, in slots.
         total: GPUs of the cluster.
-        season: slots of a day.
-        slot_s: seconds of a slot.
-        on_demand: GPUs of on-demand jobs, by slot; None: not known.
-        about: what a conversion counted, by name.
+        season: slots per day.
+        slot_s: length of a slot, s.
+        on_demand: GPUs of on-demand jobs, by slot; None: unknown.
+        about: counts of the conversion, by name.
     """
 
     leftover: Ints
@@ -79,11 +79,11 @@ def read_case(capacity: Path, jobs: Path | None, season: int | None) -> Case:
 
     Args:
         capacity: a folder that `write_case` wrote, or a CSV with the columns ``slot,leftover`` (and ``on_demand``).
-        jobs: a CSV with the columns ``job,earliest,latest,gpus,slots``; None: that of the folder.
-        season: slots of a day; None: as the folder says, else `SEASON`.
+        jobs: a CSV with the columns ``job,earliest,latest,gpus,slots``; None: the folder's.
+        season: slots per day; None: as the folder records, else `SEASON`.
 
     Raises:
-        InputError: a file cannot be read, or says what cannot be: which line, what was found and expected.
+        InputError: a file cannot be read or has an invalid value; with line, found and expected.
     """
     about: Mapping[str, Any] = {}
     if capacity.is_dir():
@@ -101,7 +101,7 @@ def read_case(capacity: Path, jobs: Path | None, season: int | None) -> Case:
 
 
 def _total(leftover: Ints, on_demand: Ints | None) -> int:
-    """GPUs of a cluster: both together where on-demand jobs leave some."""
+    """GPUs of a cluster: the least sum of leftover and on-demand GPUs over all slots, at least the largest leftover."""
     both = leftover if on_demand is None else leftover + on_demand
     return int(max(both.max() if on_demand is None else both.min(), leftover.max(), 1))
 
@@ -173,7 +173,9 @@ def _whole(path: Path, line: int, name: str, text: str, least: int) -> int:
 def _read_capacity(path: Path) -> tuple[Ints, Ints | None]:
     rows = _rows(path, ("slot", "leftover"), "leftover capacity")
     if not 0 < len(rows) <= MOST_SLOTS:
-        raise InputError(f"has {len(rows):,} slots, expected 1 to {MOST_SLOTS:,}", path=str(path), hint="a line a slot")
+        raise InputError(
+            f"has {len(rows):,} slots, expected 1 to {MOST_SLOTS:,}", path=str(path), hint="one line per slot"
+        )
     leftover = np.empty(len(rows), np.int64)
     on_demand = np.empty(len(rows), np.int64)
     known = True
@@ -181,7 +183,7 @@ def _read_capacity(path: Path) -> tuple[Ints, Ints | None]:
         if row["slot"] != str(k):
             raise InputError(
                 f"slot is {storable(row['slot'])[:40]!r}, expected {k}", path=str(path), line=line,
-                hint="slots count from 0, in order, a line each",
+                hint="slots count from 0, in order, one line per slot",
             )  # fmt: skip
         leftover[k] = _whole(path, line, "leftover", row["leftover"], 0)
         known = known and bool(row.get("on_demand"))
@@ -198,7 +200,7 @@ def _read_jobs(path: Path, horizon: int) -> tuple[tuple[str, ...], tuple[Ints, I
     for k, (line, row) in enumerate(rows):
         name = row["job"]
         if not name or name in lines:
-            was = f"is that of line {lines[name]}, too" if name else "is empty"
+            was = f"repeats the name in line {lines[name]}" if name else "is empty"
             raise InputError(f"the name of a job {was}", path=str(path), line=line, hint="each job has its own name")
         lines[name] = line
         gpus, slots = (_whole(path, line, name, row[name], 1) for name in ("gpus", "slots"))
@@ -207,14 +209,14 @@ def _read_jobs(path: Path, horizon: int) -> tuple[tuple[str, ...], tuple[Ints, I
         if latest + slots > horizon:
             raise InputError(
                 f"latest is {latest}: the run ends with slot {latest + slots - 1}, of {horizon:,} slots of capacity",
-                path=str(path), line=line, hint=f"latest is to be at most {horizon:,} - slots",
+                path=str(path), line=line, hint=f"latest must be at most {horizon:,} - slots",
             )  # fmt: skip
         found[:, k] = earliest, latest, gpus, slots
     return tuple(lines), (found[0], found[1], found[2], found[3])
 
 
 def write_case(case: Case, folder: Path) -> tuple[Path, ...]:
-    """Write `CAPACITY`, `JOBS` and `ABOUT` into a folder, which is made where it is not there."""
+    """Write `CAPACITY`, `JOBS` and `ABOUT` into a folder; create the folder if needed."""
     from gpuctl.core.file_io import write_atomically
 
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Policies of deferrable jobs on made-up cases that nothing was learnt from, with paired intervals over seeds."""
+"""Policies of deferrable jobs on generated cases outside the training set, with paired intervals over seeds."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 
 TABLES = ("deferrable_scores", "deferrable_gains", "deferrable_seeds")
 RULES = ("asap", "latest", "quantile:10", "quantile:50", "quantile:70", "quantile:90", "clairvoyant")
-"""The policies that a learned one stands beside."""
+"""The policies with which a learned rule is compared."""
 
 _LOW, _HIGH = (each.description for each in ends("", "-", ", Student's t over cases", pct=95))
 
 
 class ScoreRow(
     Row, name="deferrable_scores", section="deferrable_scores", title="Policies of deferrable jobs", first_columns=10,
-    question="Does learning pay, and how sure is that?",
+    question="Does learning pay, and how certain is the gain?",
 ):  # fmt: skip
     """A policy at a load."""
 
     load: float = column("-", "Deferrable work over the capacity that on-demand jobs leave.")
     policy: str = column("-", "The policy.")
-    cases: int = column("cases", "Made-up cases, one a seed; all policies have the same.")
+    cases: int = column("cases", "Generated cases, one per seed; the same for all policies.")
     score_mean: float = column("-", "Mean score, as in gpuctl deferrable simulate.")
     score_low: float = column("-", _LOW)
     score_high: float = column("-", _HIGH)
@@ -51,14 +51,14 @@ class ScoreRow(
     diff_mean: float | None = column("-", "Mean of score - score of best_rule, case by case.")
     diff_low: float | None = column("-", _LOW)
     diff_high: float | None = column("-", _HIGH)
-    train_minutes: float | None = column("min", "Budget of its training, nominal minutes; empty: it learns nothing.")
-    train_cases: int | None = column("cases", "Cases that were tried in its training, each one counted each time.")
-    oracle: int = column("-", "1: it knows later load, as no scheduler does.")
+    train_minutes: float | None = column("min", "Training budget, nominal minutes; empty: the policy learns nothing.")
+    train_cases: int | None = column("cases", "Cases simulated in training; a repeated case counts each time.")
+    oracle: int = column("-", "1: the policy knows later load, unlike any real scheduler.")
 
 
 class GainRow(
     Row, name="deferrable_gains", section="deferrable_scores", title="What learning gains",
-    question="How much does a learned rule gain, and is that sure?",
+    question="How much does a learned rule gain, and is the gain certain?",
 ):  # fmt: skip
     """A learned rule at a load."""
 
@@ -71,12 +71,12 @@ class GainRow(
 
 class SeedRow(
     Row, name="deferrable_seeds", section="deferrable_scores", title="Scores case by case", detail=True,
-    question="How does each policy do on each case?",
+    question="How does each policy score on each case?",
 ):  # fmt: skip
     """A policy on one case."""
 
     load: float = column("-", "As in deferrable_scores.")
-    seed: int = column("-", "Of the case.")
+    seed: int = column("-", "Seed of the case.")
     policy: str = column("-", "The policy.")
     score: float = column("-", "Its score.")
 
@@ -88,10 +88,10 @@ def compare(
     """Scores of policies on the same cases [loads, seeds, policies].
 
     Args:
-        policies: which.
-        loads: of the cases.
-        seeds: one case each.
-        progress: called with what is under way, how much is done, of how much.
+        policies: policies to run.
+        loads: loads of the cases.
+        seeds: seeds; one case per seed.
+        progress: called with the current step, the amount done and the total.
     """
     found = np.empty((len(loads), len(seeds), len(policies)))
     for i, load in enumerate(loads):
@@ -105,7 +105,7 @@ def compare(
 def result(
     found: Floats, policies: Sequence[Policy], loads: Sequence[float], seeds: Sequence[int], command: str
 ) -> Analysis:
-    """Put what `compare` found together as a result, with a sentence for each learned policy and load."""
+    """Assemble the result of `compare`, with a sentence for each learned policy and load."""
     rows: list[ScoreRow] = []
     gains: list[GainRow] = []
     verdicts: list[Note] = []
@@ -132,7 +132,7 @@ def result(
         for i, load in enumerate(loads) for j, seed in enumerate(seeds) for k, policy in enumerate(policies)
     ]  # fmt: skip
     population = note(
-        "{n:,} made-up cases a load, seeds {first} to {last}: 14 days, 256 GPUs, on-demand jobs on 60 % of them.",
+        "{n:,} generated cases per load, seeds {first} to {last}: 14 days, 256 GPUs, on-demand jobs on 60 % of them.",
         n=len(seeds), first=min(seeds), last=max(seeds),
     )  # fmt: skip
     tables = (
@@ -168,7 +168,7 @@ def _verdict(row: ScoreRow, rule: str) -> Note:
             **how,
         )
     return note(
-        "Load {load}: learning does not pay for certain. {policy} scores {score}, {gain} ({low} to {high}) to {rule}, "
-        "the best simple rule.",
+        "Load {load}: it is not certain that learning pays. {policy} scores {score}, {gain} ({low} to {high}) to "
+        "{rule}, the best simple rule.",
         **how,
     )

@@ -1,4 +1,4 @@
-"""A trace as leftover capacity and deferrable jobs: which jobs can wait is marked by the trace, or assumed by hash."""
+"""A trace as leftover capacity and deferrable jobs: the trace marks the jobs that can wait, or a hash selects them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Flags = NDArray[np.bool_]
 
 SPOT = "Spot"
-"""What Alibaba's spot trace calls the quality of service of jobs that can be put off; the others' is HP."""
+"""Quality of service of deferrable jobs in Alibaba's spot trace; the other jobs have HP."""
 
 
 class Trace(NamedTuple):
@@ -31,10 +31,10 @@ class Trace(NamedTuple):
 
     Attributes:
         ids: names.
-        submit_s: seconds from second 0; some may be before it.
+        submit_s: seconds from second 0; may be negative.
         run_s: seconds.
-        gpus: of each.
-        marked: the deferrable ones as the trace itself says; None: it does not.
+        gpus: GPUs of each job.
+        marked: jobs that the trace marks as deferrable; None: it marks none.
     """
 
     ids: Sequence[str]
@@ -53,14 +53,14 @@ def deferrable(trace: Trace, share: int = SHARE) -> Flags:
 def convert(trace: Trace, slot_s: int, share: int = SHARE, gpus: int | None = None) -> Case:
     """Cut a trace into slots, from second 0 to its last submission.
 
-    On-demand jobs start when they are submitted and never wait; a slot's load is the most that they hold at any instant
-    of it. What on-demand jobs leave is for the others.
+    On-demand jobs start when they are submitted and never wait; a slot's load is the most GPUs that they hold at any
+    instant of the slot. Deferrable jobs may use the rest.
 
     Args:
         trace: the jobs.
-        slot_s: seconds of a slot.
-        share: per cent of deferrable jobs, where the trace does not mark them.
-        gpus: of the cluster; None: the most that on-demand jobs hold.
+        slot_s: length of a slot, s.
+        share: per cent of deferrable jobs if the trace does not mark them.
+        gpus: GPUs of the cluster; None: the peak of on-demand jobs.
 
     Raises:
         InputError: no job is submitted at or after second 0, or there are too many slots.
@@ -113,11 +113,11 @@ def trace_of(workload: Workload, queues: Sequence[str] = ()) -> Trace:
 
     Args:
         workload: the jobs.
-        queues: names of queues or of qualities of service; jobs of these are marked as deferrable. None: the marks of
-            Alibaba's spot trace, where there are any.
+        queues: names of queues or qualities of service whose jobs are deferrable. None: the marks of Alibaba's spot
+            trace, if present.
 
     Raises:
-        InputError: no job is of a queue that is named.
+        InputError: no job belongs to one of the named queues.
     """
     size = workload.size
     order = np.arange(size) if workload.line is None else np.argsort(workload.line)
@@ -141,7 +141,7 @@ def _marked(workload: Workload, queues: tuple[str, ...]) -> Flags | None:
         own = [of[name] for of in (named, of_qos) if name in of]
         if not own:
             raise InputError(
-                f"no job is of a queue or quality of service {name!r}", hint=meant(name, [*named, *of_qos])
+                f"no job has the queue or quality of service {name!r}", hint=meant(name, [*named, *of_qos])
             )
         for each in own:
             found |= each

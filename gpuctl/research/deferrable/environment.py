@@ -1,6 +1,6 @@
-"""``gpuctl/Deferrable-v0``: which deferrable jobs start now, as an environment of Gymnasium.
+"""``gpuctl/Deferrable-v0``: a Gymnasium environment that starts deferrable jobs.
 
-A step is one offer: a job that waits and fits now starts (1), or waits (0). Nothing of later slots is seen.
+A step offers one pending job that fits now: start it (1) or let it wait (0). Later slots are hidden.
 """
 
 from __future__ import annotations
@@ -27,30 +27,31 @@ if TYPE_CHECKING:
     Seen = dict[str, NDArray[np.float32]]
 
 SURVIVED, WAITING_NEXT = 6, 7
-"""What becomes known later of a step, for auxiliary tasks: leftover capacity of the next six slots, whether a run that
-started then survived, GPUs that wait in the next slot; all over the cluster's GPUs, but for the second."""
+"""Labels of a step that become known later, for auxiliary tasks: leftover capacity of the next six slots, whether a run
+started in this step survived, GPUs of pending jobs in the next slot. The first and third are divided by the cluster's
+GPUs."""
 
 
 class Deferrable(gymnasium.Env[Any, Any]):  # type: ignore[misc]
     """Which deferrable jobs start now.
 
-    Observation: ``job`` and ``day``, ``ahead`` and ``past`` as in `gpuctl.research.deferrable.observation`; with `rows`
-    all of it as one row. Actions: 0 wait, 1 start. Reward: worth / mean GPU-slots of a job at the end of a run, minus
-    GPU-slots lost / the same at an eviction. What becomes known of earlier steps is in ``info["known"]``: (step,
-    column, value), see `COLUMNS`; a learner may use it as a label, an agent must not.
+    Observation: ``job`` and ``day``, ``ahead`` and ``past`` as in `gpuctl.research.deferrable.observation`; with
+    `rows`, all of them as one row. Actions: 0 wait, 1 start. Reward: worth / mean GPU-slots per job at the end of a
+    run; minus lost GPU-slots / mean GPU-slots per job at an eviction. ``info["known"]`` holds what became known of
+    earlier steps: (step, column, value), see `COLUMNS`. A learner may use these values as labels, an agent must not.
 
     Args:
-        cases: to draw episodes from: a folder of `gpuctl deferrable convert`, cases, or None: made-up ones.
-        load: of made-up cases.
-        days: of made-up cases.
-        gpus: of made-up cases.
-        made: so many different ones are made up.
-        seed: of the first made-up case.
-        evict: whom on-demand jobs evict, a key of `gpuctl.research.deferrable.slots.EVICTED`.
-        rows: whether an observation is one row.
+        cases: source of episodes: a folder of `gpuctl deferrable convert`, cases, or None: generated ones.
+        load: load of generated cases.
+        days: days of generated cases.
+        gpus: GPUs of generated cases.
+        made: number of generated cases.
+        seed: seed of the first generated case.
+        evict: which run on-demand jobs evict, a key of `gpuctl.research.deferrable.slots.EVICTED`.
+        rows: return each observation as one row.
 
     Raises:
-        UsageError: no such eviction, or no case has a job.
+        UsageError: unknown `evict`, or no case has a job.
         InputError: the folder cannot be read.
     """
 
@@ -76,7 +77,7 @@ class Deferrable(gymnasium.Env[Any, Any]):  # type: ignore[misc]
             cases = [read_case(Path(cases), None, None)]
         self.cases = [case for case in cases if len(case.ids)]
         if not self.cases:
-            raise UsageError("no case has a job", hint="longer ones, or a higher load")
+            raise UsageError("no case has a job", hint="use longer cases or a higher load")
         self.evict, self.rows = evict, rows
         self._past: dict[int, NDArray[np.int64]] = {}
         spaces = {name: gymnasium.spaces.Box(-MOST, MOST, shape, np.float32) for name, shape in SHAPES.items()}
@@ -89,7 +90,7 @@ class Deferrable(gymnasium.Env[Any, Any]):  # type: ignore[misc]
         self._steps = 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode: the case that ``options={"case": NUMBER}`` names, or one by chance."""
+        """Begin an episode: the case ``options={"case": NUMBER}``, or a random one."""
         super().reset(seed=seed)
         wanted = (options or {}).get("case")
         offered = -1
@@ -101,7 +102,7 @@ class Deferrable(gymnasium.Env[Any, Any]):  # type: ignore[misc]
             self._observer = Observer(case, self._slots)
             offered = self._advance(-1)
             if offered < 0 and wanted is not None:
-                raise UsageError(f"case {number}: no job ever fits", hint="another one")
+                raise UsageError(f"case {number}: no job ever fits", hint="choose another case")
         self._offered, self._mean = offered, float(self._case.work.mean())
         self._run_of: dict[int, int] = {}
         self._came: list[tuple[int, int]] = []
@@ -109,7 +110,7 @@ class Deferrable(gymnasium.Env[Any, Any]):  # type: ignore[misc]
         return self._seen(), {"case": number, "step": self._steps, "known": []}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Let the job that is offered wait (0), or start it (1)."""
+        """Let the offered job wait (0), or start it (1)."""
         s, starts, job = self._state, int(action) == 1, self._offered
         h, lost, before = int(s.c[kernel.SLOT]), int(s.c[kernel.LOST]), s.state.copy()
         tried = s.evictions.copy()
@@ -148,7 +149,7 @@ class Deferrable(gymnasium.Env[Any, Any]):  # type: ignore[misc]
         known: list[tuple[int, int, float]] = []
         now = int(s.c[kernel.SLOT])
         if now > h:
-            # of slots that have begun meanwhile, the leftover capacity; of the first of them, who waits
+            # leftover capacity of the slots begun since; pending jobs of the first of these
             waiting = float(s.c[kernel.WAITING_GPUS]) / case.total
             for step, slot in self._came:
                 known += [

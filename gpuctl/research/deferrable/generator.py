@@ -1,4 +1,4 @@
-"""Made-up cases: on-demand load with days and weeks, and deferrable jobs; one seed gives one case, anywhere."""
+"""Generated cases: on-demand load with daily and weekly cycles, and deferrable jobs; one seed gives one case."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ JOB_GPUS = (1, 2, 4, 4, 8, 8, 16, 32)
 
 @dataclass(frozen=True)
 class Made:
-    """What a case is made like.
+    """Settings of a generated case.
 
     Attributes:
-        seed: of all that is drawn.
-        load: GPU-slots of deferrable jobs over those that on-demand jobs leave.
-        days: that it lasts.
+        seed: random seed.
+        load: GPU-slots of deferrable jobs / GPU-slots that on-demand jobs leave.
+        days: length in days.
         gpus: of the cluster.
-        on_demand: share of them that on-demand jobs hold on average.
+        on_demand: share of the GPUs that on-demand jobs hold on average.
     """
 
     seed: int
@@ -47,7 +47,7 @@ def generate(made: Made) -> Case:
 
 
 def _on_demand(made: Made) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """GPUs that on-demand jobs would hold, by slot."""
+    """Demand of on-demand jobs, GPUs by slot."""
     slots = made.days * SEASON
     use = np.zeros(slots)
     for h in range(-SEASON, slots):
@@ -72,7 +72,7 @@ def _normal(seed: int, number: int | str, a: str, b: str) -> float:
 
 
 def _jobs(made: Made, volume: float, slots: int) -> list[tuple[int, int, int, int, int]]:
-    """Number, earliest, latest, GPUs and slots of each."""
+    """Number, earliest, latest, GPUs and slots of each job."""
     found, drawn, i = [], 0, 0
     while drawn < volume:
         length = min(max(round(math.exp(1.8 + 0.9 * _normal(made.seed, i, "k1", "k2"))), 1), SEASON)

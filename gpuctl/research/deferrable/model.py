@@ -1,4 +1,4 @@
-"""A learned rule for deferrable jobs: plain arrays, by a net that the compiled loop runs, or by one of NumPy."""
+"""A learned rule for deferrable jobs: plain arrays, for a net in the compiled loop or in NumPy."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ FEATURES = (
     "spare_10", "spare_50", "spare_90", "spare_now", "window_left", "days_left", "slots", "gpus", "above_usual",
     "rise", "sin_day", "cos_day", "waiting", "fits_50",
 )  # fmt: skip
-"""What the small net goes by, see `gpuctl.replay.policies.osdec.slot_kernel.fill_features`."""
+"""Inputs of the small net, see `gpuctl.replay.policies.osdec.slot_kernel.fill_features`."""
 
 OBSERVED = "the observation of gpuctl/Deferrable-v0, as one row"
-"""What the card of a model says that decides by it."""
+"""Entry in the card of a model that uses this observation."""
 
-_HINT = "train the model again, or ask its author for the whole folder"
+_HINT = "train the model again, or ask its author for the complete folder"
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ class Model:
     """A rule that was learned.
 
     Attributes:
-        rule: what the compiled loop runs.
-        net: that decides from whole observations, where the rule is `slot_kernel.EXTERNAL`.
-        card: what its folder says of it; empty: it came from a file of weights.
+        rule: the rule that the compiled loop runs.
+        net: decides from whole observations if the rule is `slot_kernel.EXTERNAL`.
+        card: card of its folder; empty: loaded from a file of weights.
     """
 
     rule: Rule
@@ -54,7 +54,7 @@ class Model:
     net: Net | None = None
 
     def run(self, case: Case, evict: str) -> Outcome:
-        """What comes of a case."""
+        """Simulate a case."""
         if self.net is None:
             return simulate(case, self.rule, evict)
         s, decide = initial_state(case, self.rule, evict), self.net.ready()
@@ -71,7 +71,7 @@ def load(path: Path) -> Model:
     """Load a model: a folder that ``gpuctl deferrable train`` wrote, or a JSON file with the arrays w, b and v.
 
     Raises:
-        InputError: it is none, or something in it is not what it should be.
+        InputError: it is no such model, or a part of it is invalid.
     """
     if path.is_file() and path.suffix.lower() == ".json":
         return Model(Rule(kernel.NET, 50, read_weights(path)), {})
@@ -80,7 +80,9 @@ def load(path: Path) -> Model:
         size = sum(int(np.prod(shape)) for shape in SHAPES.values())
         return Model(Rule(kernel.EXTERNAL), folder.card, net_of(folder, (size,), 2))
     if folder.card.get("features") != list(FEATURES):
-        raise InputError("its features are not those that this gpuctl knows", path=str(path / card.CARD), hint=_HINT)
+        raise InputError(
+            "its features differ from those of this gpuctl version", path=str(path / card.CARD), hint=_HINT
+        )
     net = net_of(folder, (len(FEATURES),), 1)
     rule_of(net, str(path))
     return Model(Rule(kernel.NET, 50, read_weights(path)), folder.card)
@@ -90,7 +92,7 @@ def rule_of(net: Net, path: str = "") -> Rule:
     """The rule of a small net.
 
     Raises:
-        InputError: it has other layers.
+        InputError: its layers differ.
     """
     kinds = [layer["kind"] for layer in net.layers]
     if kinds != ["linear", "softsign", "linear"]:

@@ -1,4 +1,4 @@
-"""What an agent sees when a deferrable job is offered to it; nothing of later slots."""
+"""What an agent observes when a deferrable job is offered; later slots are hidden."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
 
 AHEAD = 48
-"""Slots that are looked ahead, and back."""
+"""Slots of the observation ahead and back."""
 
 SHAPES = {"job": (8,), "day": (4,), "ahead": (AHEAD, 4), "past": (AHEAD,)}
-"""What is seen.
+"""The observation.
 
-``job``: GPUs / 16, slots / 24; what is left of its window, as a share of it, and in slots / 24 (at most 2); the wait so
-far as a share of the window; whether it has been evicted; GPUs that it would leave free now, and GPUs of all jobs that
-wait, over the cluster's. ``day``: sine and cosine of the time of day, and of the week. ``ahead``: of each later slot,
-over the cluster's GPUs, those that running jobs hold, and forecasts at 10, 50 and 90 per cent of what on-demand jobs
-leave. ``past``: what these left in this slot and those before, the oldest first; 0 before the first slot."""
+``job``: GPUs / 16, slots / 24; the rest of its window, as a share and in slots / 24 (at most 2); the wait so far as a
+share of the window; whether it has been evicted; GPUs left free if it starts now, and GPUs of all pending jobs, both /
+the cluster's GPUs. ``day``: sine and cosine of the time of day, and of the week. ``ahead``: per later slot, as shares
+of the cluster's GPUs, the GPUs that running jobs hold, and the 10, 50 and 90 % forecasts of leftover GPUs. ``past``:
+leftover GPUs in earlier slots and this one, oldest first; 0 before the first slot."""
 
 MOST = 10.0
-"""At which what is seen is cut."""
+"""Observations are clipped to this."""
 
 
 class Observer:
-    """What is seen of a case while it goes on."""
+    """Observations of a case during its simulation."""
 
     def __init__(self, case: Case, s: kernel.Slots) -> None:
         self._s, self._case = s, case
@@ -42,7 +42,7 @@ class Observer:
         self._of_slot: dict[str, Floats] = {}
 
     def seen(self, job: int, *, over: bool = False) -> dict[str, Floats]:
-        """What is seen where this job is offered; after the end of all slots, the last of it."""
+        """The observation when this job is offered; after the last slot, the final one."""
         s, case = self._s, self._case
         h = min(int(s.c[kernel.SLOT]), case.horizon - 1) if over else int(s.c[kernel.SLOT])
         if h != self._slot:
@@ -62,7 +62,7 @@ class Observer:
         return {name: np.clip(found[name], -MOST, MOST) for name in SHAPES}
 
     def _slow(self, h: int) -> dict[str, Floats]:
-        """What is the same for all offers of a slot."""
+        """The part that is the same for all offers of a slot."""
         case, season = self._case, self._case.season
         x = np.arange(h + 1, h + 1 + AHEAD)
         before = x - -(-(x - h) // season) * season

@@ -1,4 +1,4 @@
-"""The best starts in hindsight: a program of whole numbers, solved by HiGHS."""
+"""The best starts in hindsight: an integer program, solved by HiGHS."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 MOST_STARTS = 2_000_000
-"""Starts to choose from; beyond it the solver takes gigabytes."""
+"""Most possible starts; with more, the solver takes gigabytes."""
 
 
 class Optimum(NamedTuple):
-    """What the solver found.
+    """Solution of the solver.
 
     Attributes:
-        outcome: of the starts it found; nothing is evicted.
-        bound: no starts have a higher score.
+        outcome: outcome of its starts; nothing is evicted.
+        bound: upper bound of the score.
     """
 
     outcome: Outcome
@@ -37,10 +37,10 @@ def optimum(case: Case, limit_s: float) -> Optimum:
 
     Args:
         case: capacity and jobs.
-        limit_s: seconds after which the best starts so far are taken.
+        limit_s: time limit, s; then the best starts so far count.
 
     Raises:
-        InputError: there are more starts to choose from than `MOST_STARTS`, or none was found in time.
+        InputError: there are more possible starts than `MOST_STARTS`, or no solution was found in time.
     """
     job, start = _starts(case)
     found = np.full(len(case.ids), -1, np.int64)
@@ -55,7 +55,7 @@ def optimum(case: Case, limit_s: float) -> Optimum:
 
 
 def _starts(case: Case) -> tuple[Ints, Ints]:
-    """Jobs and slots in which each may start and is never over the capacity alone."""
+    """Jobs, and slots in which each may start and fits the leftover capacity by itself."""
     span = case.latest - case.earliest + 1
     if span.sum() > MOST_STARTS:
         raise InputError(
@@ -74,7 +74,7 @@ def _starts(case: Case) -> tuple[Ints, Ints]:
 
 
 def _solve(case: Case, job: Ints, start: Ints, limit_s: float) -> tuple[NDArray[np.bool_], float]:
-    """Which of the starts, and the bound of their worth."""
+    """The selected starts, and the upper bound of their worth."""
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import coo_array
 

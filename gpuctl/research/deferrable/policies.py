@@ -1,4 +1,4 @@
-"""The policies of deferrable jobs by name, each run on a case."""
+"""Policies of deferrable jobs by name, and their run on a case."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Policy:
 
     Attributes:
         label: as the user wrote it.
-        rule: by which jobs start; None: `optimum`, or a model.
-        model: that decides; None: another policy.
+        rule: starts jobs; None: `optimum`, or a model.
+        model: starts jobs; None: another policy.
     """
 
     label: str
@@ -40,13 +40,13 @@ class Policy:
 
     @property
     def oracle(self) -> bool:
-        """Whether it knows the leftover capacity of later slots."""
+        """Whether the policy knows the leftover capacity of later slots."""
         return self.label in ORACLES
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What came of a policy; `bound`: no starts score more, from `optimum` alone."""
+    """Outcome of a policy; `bound`: upper bound of the score, from `optimum` only."""
 
     policy: Policy
     outcome: Outcome
@@ -54,10 +54,10 @@ class Ran:
 
 
 def parse(texts: Sequence[str]) -> tuple[Policy, ...]:
-    """The policies that a command line names, with commas between them.
+    """Parse a comma-separated list of policies.
 
     Raises:
-        UsageError: one of them is not known, or named twice.
+        UsageError: a policy is unknown or listed twice.
         InputError: a model cannot be read.
     """
     names = [name.strip() for text in texts for name in text.split(",") if name.strip()]
@@ -82,7 +82,7 @@ def _parse(name: str) -> Policy:
     if kind == "osdec":
         if not rest:
             raise UsageError(
-                "--policy osdec: which model is missing",
+                "--policy osdec: the model is missing",
                 hint="osdec:MODEL, a folder that gpuctl deferrable train wrote",
             )
         from gpuctl.research.deferrable.model import load
@@ -99,13 +99,13 @@ def run(
 
     Args:
         case: capacity and jobs.
-        policies: which.
-        evict: whom on-demand load evicts, a key of `gpuctl.research.deferrable.slots.EVICTED`.
-        limit_s: seconds of the solver of `optimum`.
-        progress: called with the policy under way, how many are done, of how many.
+        policies: policies to run.
+        evict: which run on-demand load evicts, a key of `gpuctl.research.deferrable.slots.EVICTED`.
+        limit_s: time limit of `optimum`, s.
+        progress: called with the current policy, the number done and the total.
 
     Raises:
-        InputError: the optimum is out of reach.
+        InputError: the optimum cannot be computed.
     """
     found = []
     for done, policy in enumerate(policies):
@@ -115,7 +115,7 @@ def run(
 
 
 def run_one(case: Case, policy: Policy, evict: str, limit_s: float) -> Ran:
-    """Run one policy on a case; arguments as of `run`."""
+    """Run one policy on a case; arguments as in `run`."""
     if policy.model is not None:
         return Ran(policy, policy.model.run(case, evict))
     if policy.rule is not None:

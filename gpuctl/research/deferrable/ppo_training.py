@@ -22,19 +22,20 @@ if TYPE_CHECKING:
     from gpuctl.research.learn.fitting import Fitted
 
 TASKS = {"leftover": tuple(range(SURVIVED)), "survival": (SURVIVED,), "waiting": (WAITING_NEXT,)}
-"""Leftover capacity of the next six slots, whether a run that starts now survives, GPUs that wait in the next slot."""
+"""Leftover capacity of the next six slots, whether a run that starts now survives, GPUs of pending jobs in the next
+slot."""
 
 STEPS = 8_192
 """Of a round."""
 
 ROUNDS_A_MINUTE = 8
-"""What a training of a nominal minute takes, some 60 CPU seconds on one core of 2024."""
+"""Rounds per nominal minute: about 60 CPU seconds on one core of 2024."""
 
 HIDDEN = (64, 64)
 _SEEN = 2_000
 _OPTIONS = {"n_steps": 2048, "batch_size": 256, "learning_rate": 3e-4, "clip_range": 0.2, "ent_coef": 0.01,
             "gamma": 0.9995}  # fmt: skip
-"""A slot has some ten offers, so that this is about 0.995 a slot."""
+"""A slot has about ten offers, so this is about 0.995 per slot."""
 
 
 def tasks_of(name: str) -> Auxiliary | None:
@@ -50,12 +51,12 @@ def train(
     """Learn a rule; the same call gives the same net, after any number of stops.
 
     Args:
-        lessons: cases; those that are held apart are not used.
-        minutes: nominal ones, see `ROUNDS_A_MINUTE`.
+        lessons: cases; held-out cases are not used.
+        minutes: nominal minutes, see `ROUNDS_A_MINUTE`.
         aux: auxiliary tasks: ``all``, ``none``, or a key of `TASKS`.
-        seed: of everything.
-        checkpoint: a folder in which the training is kept, and from which it goes on; None: none.
-        progress: called with the rounds that are done, of how many.
+        seed: random seed.
+        checkpoint: folder to save the training in and resume it from; None: none.
+        progress: called with the rounds done and the total.
 
     Raises:
         DependencyError: Stable-Baselines3 is not installed.
@@ -69,7 +70,7 @@ def train(
 
 
 def _looks(lessons: Lessons, seed: int) -> Any:
-    """What an agent that starts every second job sees [looks, features]."""
+    """Observations of an agent that starts every second job [looks, features]."""
     env = Deferrable(lessons.learnt, rows=True)
     draw = np.random.Generator(np.random.PCG64(seed))
     seen, _ = env.reset(seed=seed)
@@ -85,11 +86,11 @@ def _looks(lessons: Lessons, seed: int) -> Any:
 def about(
     fitted: Fitted, lessons: Lessons, minutes: float, seed: int, aux: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the card of a model says, and its files, for `gpuctl.predictors.card.save_folder`."""
+    """Card entries and files of a model, for `gpuctl.predictors.card.save_folder`."""
     steps = len(fitted.curve) * STEPS
     description = {
         "title": "When deferrable jobs start",
-        "what": "A net that says from 48 slots back and forecasts of 48 ahead whether a job starts.",
+        "what": "A net that starts jobs by the last 48 slots and forecasts of the next 48.",
         "features": OBSERVED,
         "algorithm": "PPO",
         "auxiliary_tasks": aux,

@@ -1,4 +1,4 @@
-"""Deferrable jobs, slot by slot, under a rule; and what came of them."""
+"""Deferrable jobs, slot by slot, under a rule; and their outcome."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 EVICTED = {"newest": kernel.NEWEST, "smallest-loss": kernel.SMALLEST_LOSS}
-"""Whom on-demand load evicts: the latest start, or what loses the fewest GPU-slots; of equal ones the later row."""
+"""Which run on-demand load evicts: the latest start, or the smallest loss of GPU-slots; ties go to the later row."""
 
 WORDS = {kernel.DONE: "done", kernel.MISSED: "missed", kernel.FAILED: "failed"}
 WAIT_COST = 0.2
-"""Share of a job's worth that is lost by a start at the end of its window."""
+"""Share of a job's worth lost by a start at the end of its window."""
 
 _PYTHON_SLOT_S, _COMPILING_S = 3e-7, 5.0
-"""CPU seconds of a job in a slot as Python, an upper estimate, and to compile the loop."""
+"""CPU seconds per job and slot in plain Python, an upper estimate, and to compile the loop."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Rule:
 
     Attributes:
         kind: a rule of `slot_kernel`.
-        quantile: per cent, of a rule by forecasts.
-        weights: ``w`` [features, hidden], ``b`` and ``v`` [hidden], ``v0`` [1] of a rule that was learned.
+        quantile: per cent, for a rule by forecasts.
+        weights: ``w`` [features, hidden], ``b`` and ``v`` [hidden], ``v0`` [1] of a learned rule.
     """
 
     kind: int
@@ -47,13 +47,13 @@ class Rule:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a case.
+    """Outcome of a case.
 
     Attributes:
-        start: slot of the start of the run that counted; -1: none [jobs].
-        evictions: of each job.
+        start: slot in which the counted run started; -1: none [jobs].
+        evictions: evictions of each job.
         state: ``done``, ``missed`` (its window closed before it started), ``failed`` (the same after an eviction).
-        lost: GPU-slots of runs that were evicted.
+        lost: GPU-slots of evicted runs.
     """
 
     start: Ints
@@ -67,9 +67,9 @@ def initial_state(case: Case, rule: Rule, evict: str = "newest", past: Ints | No
 
     Args:
         case: capacity and jobs.
-        rule: when they start.
+        rule: starts the jobs.
         evict: a key of `EVICTED`.
-        past: `quantiles` of the case, where they are known.
+        past: `quantiles` of the case, if already computed.
     """
     jobs, one = len(case.ids), np.zeros(1)
     row = np.arange(jobs)
@@ -93,12 +93,12 @@ def initial_state(case: Case, rule: Rule, evict: str = "newest", past: Ints | No
 
 
 def quantiles(case: Case) -> Ints:
-    """What forecasts are made of [quantiles, slots], see `gpuctl.replay.policies.osdec.forecasts.of_days`."""
+    """Forecast input [quantiles, slots], see `gpuctl.replay.policies.osdec.forecasts.of_days`."""
     return np.stack([of_days(case.leftover, case.season, per_cent) for per_cent in QUANTILES])
 
 
 def simulate(case: Case, rule: Rule, evict: str = "newest", past: Ints | None = None) -> Outcome:
-    """Go through all slots; arguments as of `initial_state`."""
+    """Go through all slots; arguments as in `initial_state`."""
     s = initial_state(case, rule, evict, past)
     with jit.interpreted(as_python(case)):
         kernel.advance(s, -1)
@@ -106,25 +106,25 @@ def simulate(case: Case, rule: Rule, evict: str = "newest", past: Ints | None = 
 
 
 def as_python(case: Case) -> bool:
-    """Whether the loop is done sooner as Python than compiled."""
+    """Whether plain Python finishes the loop sooner than compiling it takes."""
     few = len(case.ids) * case.horizon * _PYTHON_SLOT_S
     return few < 0.4 or (few < _COMPILING_S and not jit.is_compiled(kernel.advance))
 
 
 def outcome(s: kernel.Slots) -> Outcome:
-    """What came of a case all of whose slots are over."""
+    """Outcome of a case after its last slot."""
     states = tuple(WORDS[code] for code in s.state.tolist())
     start = np.where(s.state == kernel.DONE, s.start, -1)
     return Outcome(start, s.evictions.copy(), states, int(s.c[kernel.LOST]))
 
 
 def worth(case: Case, start: Ints) -> Floats:
-    """What each job is worth that starts then, in GPU-slots; 0 where it does not (-1)."""
+    """Worth of each job by its start, in GPU-slots; 0 if it does not start (-1)."""
     late = (start - case.earliest) / np.maximum(1, case.latest - case.earliest)
     return np.where(start >= 0, case.work * (1 - WAIT_COST * late), 0.0)
 
 
 def score(case: Case, found: Outcome) -> float:
-    """Worth of what is done less GPU-slots lost, as a share of all jobs' GPU-slots; NaN without jobs."""
+    """Worth of done jobs minus lost GPU-slots, as a share of all jobs' GPU-slots; NaN without jobs."""
     work = int(case.work.sum())
     return float((worth(case, found.start).sum() - found.lost) / work) if work else float("nan")

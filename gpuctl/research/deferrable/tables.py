@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 TABLES = ("deferrable", "deferrable_load", "deferrable_jobs")
 SHORT_FILES = {"deferrable": "summary", "deferrable_jobs": "jobs", "deferrable_load": "load"}
-"""What --csv and --parquet call the files of these tables; other programs read them."""
+"""File names of these tables in --csv and --parquet; other programs read them."""
 
 POINTS = 400
-"""Of the curve of each policy, at most: neighbouring slots are put together beyond it."""
+"""Most points per curve; with more slots, neighbours are merged."""
 
 
 class PolicyRow(
     Row, name="deferrable", section="deferrable", title="Deferrable jobs", first_columns=10,
-    question="How much deferrable work fits into the leftover capacity, and what does it wait?",
+    question="How much deferrable work fits into the leftover capacity, and how long does it wait?",
 ):  # fmt: skip
-    """What came of all jobs under a policy."""
+    """Outcome of all jobs under a policy."""
 
     policy: str = column("-", "The policy, as it was named.")
     jobs: int = column("jobs", "Deferrable jobs.")
@@ -39,37 +39,35 @@ class PolicyRow(
     mean_wait_h: float | None = column(
         "h", "Mean time from the opening of the window to the start of the run that counted, of done jobs."
     )
-    p95_wait_h: float | None = column("h", "95th percentile of the same.")
+    p95_wait_h: float | None = column("h", "95th percentile of that time.")
     useful_gpu_h: float = column("GPU-h", "GPU-hours of done jobs.")
-    lost_gpu_h: float = column("GPU-h", "GPU-hours of runs that were evicted: all that such a run did is lost.")
+    lost_gpu_h: float = column("GPU-h", "GPU-hours of evicted runs; an evicted run loses all its work.")
     evictions: int = column("evictions", "Runs ended because on-demand jobs needed the GPUs.")
-    utilization_pct: float | None = column("%", "Useful GPU-hours over GPU-hours that on-demand jobs leave.")
+    utilization_pct: float | None = column("%", "Useful GPU-hours / GPU-hours that on-demand jobs leave.")
     score: float | None = column(
         "-",
-        "Worth of done jobs less GPU-slots lost, over the GPU-slots of all jobs; a job is worth its GPU-slots, less "
-        f"{WAIT_COST:.0%} of them at the end of its window and in proportion before.",
+        "(Worth of done jobs - lost GPU-slots) / GPU-slots of all jobs. A job is worth its GPU-slots, minus "
+        f"{WAIT_COST:.0%} of them for a start at the end of its window, in proportion before.",
     )
-    missed: int = column("jobs", "Jobs whose window closed before they had ever started.")
-    failed: int = column("jobs", "Jobs that were evicted, and did not start again before their window closed.")
+    missed: int = column("jobs", "Jobs whose window closed before their first start.")
+    failed: int = column("jobs", "Jobs that were evicted and did not restart before their window closed.")
     useful_gpu_slots: int = column("GPU-slots", "GPUs x slots of done jobs.")
-    lost_gpu_slots: int = column("GPU-slots", "GPUs x slots of runs that were evicted.")
+    lost_gpu_slots: int = column("GPU-slots", "GPUs x slots of evicted runs.")
     mean_wait_slots: float | None = column("slots", "mean_wait_h in slots.")
-    bound_score: float | None = column("-", "Of optimum: no starts score more than this.")
-    oracle: int = column("-", "1: it knows the leftover capacity of later slots, as no scheduler does.")
+    bound_score: float | None = column("-", "Upper bound of the score, from optimum.")
+    oracle: int = column("-", "1: the policy knows the leftover capacity of later slots, unlike any real scheduler.")
 
 
 class LoadRow(
-    Row, name="deferrable_load", section="deferrable", title="Leftover capacity, and what is used of it", detail=True,
+    Row, name="deferrable_load", section="deferrable", title="Leftover capacity and its use", detail=True,
     question="When is capacity left over, and how much of it is used?",
 ):  # fmt: skip
     """Some slots under a policy."""
 
     policy: str = column("-", "The policy, as it was named.")
-    hours: float = column(
-        "h", "Begin of the slot, since second 0; of neighbouring slots that are put together, the first."
-    )
-    leftover_gpus: float = column("GPUs", "GPUs that on-demand jobs leave; the mean of slots that are put together.")
-    used_gpus: float = column("GPUs", "GPUs of runs that counted; likewise.")
+    hours: float = column("h", "Begin of the slot, since second 0; for merged slots, of the first.")
+    leftover_gpus: float = column("GPUs", "GPUs that on-demand jobs leave; for merged slots, the mean.")
+    used_gpus: float = column("GPUs", "GPUs of counted runs; for merged slots, the mean.")
 
 
 class JobRow(
@@ -80,22 +78,22 @@ class JobRow(
 
     policy: str = column("-", "The policy, as it was named.")
     job: str = column("-", "The job's name.")
-    start: int | None = column("slot", "Slot of the start of the run that counted; empty: there was none.")
-    end: int | None = column("slot", "The first slot after that run.")
-    evictions: int = column("evictions", "Runs of the job that were evicted.")
+    start: int | None = column("slot", "Slot in which the counted run started; empty: none.")
+    end: int | None = column("slot", "First slot after the counted run.")
+    evictions: int = column("evictions", "Evicted runs of the job.")
     state: str = column(
         "-", "done; missed: its window closed before it had started; failed: the same after an eviction."
     )
 
 
 def result(case: Case, ran: Sequence[Ran], evict: str, name: str, command: str) -> Analysis:
-    """Put what came of policies together as a result.
+    """Assemble the outcomes of policies as a result.
 
     Args:
         case: capacity and jobs.
-        ran: what came of each policy.
-        evict: whom on-demand load evicted.
-        name: of the case.
+        ran: outcome of each policy.
+        evict: which run on-demand load evicts.
+        name: name of the case.
         command: as the user gave it.
     """
     population = note(
@@ -154,7 +152,7 @@ def _warnings(case: Case) -> tuple[Any, ...]:
 
 
 def waits(case: Case, one: Ran) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Slots from the opening of the window to the start, of done jobs."""
+    """Slots from the opening of the window to the start, for done jobs."""
     start = one.outcome.start
     return (start - case.earliest)[start >= 0]
 

@@ -1,4 +1,4 @@
-"""Learn when deferrable jobs start, by an evolution strategy: on made-up cases, or the first part of a trace."""
+"""Learn when deferrable jobs start by an evolution strategy, on generated cases or the first part of a trace."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 
 HIDDEN = 12
 GENERATIONS_A_MINUTE = 240
-"""What a training of a nominal minute takes: so many generations of `PAIRS` x 2 x `EACH` cases, some 60 CPU seconds on
-one core of 2024. A training is as long as it is said to be in generations, so that one seed gives one net anywhere."""
+"""Generations per nominal minute, of `PAIRS` x 2 x `EACH` cases each: about 60 CPU seconds on one core of 2024.
+Training length counts in generations, so one seed gives the same net on any machine."""
 
 PAIRS, EACH = 16, 12
 LOADS = (0.5, 0.8, 1.2)
 MADE, HELD = 120, 24
 FIRST_MADE, FIRST_HELD = 1_000, 5_000
-"""Seeds of made-up cases to learn from, and of those by which the best net is chosen; 300 to 329 are for tests."""
+"""Seeds of generated cases for training, and of cases that select the best net; 300 to 329 are for tests."""
 
 PARTS = (0.6, 0.8)
-"""Of a trace's own slots those before the first share are learnt from, those up to the second choose the best net, and
-the rest is not looked at."""
+"""Slots of a trace before the first share are for training, slots up to the second select the best net, the rest is
+unused."""
 
 WINDOW_DAYS = 7
 _NOISE, _RATE = 0.15, 0.02
@@ -50,12 +50,12 @@ _NOISE, _RATE = 0.15, 0.02
 
 @dataclass(frozen=True)
 class Lessons:
-    """What is learnt from.
+    """Training data.
 
     Attributes:
-        learnt: cases, each tried by many nets.
-        held: cases by which the best net is chosen.
-        description: of both, for the card.
+        learnt: cases for training.
+        held: cases that select the best net.
+        description: description of both, for the card.
     """
 
     learnt: tuple[Case, ...]
@@ -64,7 +64,7 @@ class Lessons:
 
 
 def made_up(loads: Sequence[float] = LOADS, days: int = 14) -> Lessons:
-    """Cases that are made up, of several loads."""
+    """Generated cases of several loads."""
     learnt = tuple(generate(Made(FIRST_MADE + k, loads[k % len(loads)], days)) for k in range(MADE))
     held = tuple(generate(Made(FIRST_HELD + k, loads[k % len(loads)], days)) for k in range(HELD))
     description = {
@@ -78,7 +78,7 @@ def of_trace(case: Case) -> Lessons:
     """The first parts of a trace's own slots, see `PARTS`.
 
     Raises:
-        InputError: the trace has too few slots or jobs for that.
+        InputError: the trace has too few slots or jobs.
     """
     first, second = (int(share * case.horizon) for share in PARTS)
     length = min(WINDOW_DAYS * case.season, first)
@@ -89,14 +89,14 @@ def of_trace(case: Case) -> Lessons:
     if not learnt or not len(held.ids):
         raise InputError(
             f"{case.horizon:,} slots with {len(case.ids):,} deferrable jobs are too few to learn from",
-            hint="a longer trace, or none: made-up cases are learnt from then",
+            hint="use a longer trace, or none: then cases are generated",
         )
     description = {"cases": "a trace's own", "slots": f"0 to {first - 1}", "held_slots": f"{first} to {second - 1}"}
     return Lessons(learnt, (held,), description)
 
 
 def part(case: Case, begin: int, end: int) -> Case:
-    """The slots from `begin` on and before `end`, and the jobs whose windows and runs lie among them."""
+    """The slots from `begin` to before `end`, and the jobs whose windows and runs lie within them."""
     some = (case.earliest >= begin) & (case.latest + case.slots <= end)
     return replace(
         case, leftover=case.leftover[begin:end],
@@ -115,24 +115,24 @@ def train(
 
     Args:
         lessons: cases.
-        minutes: nominal ones, see `GENERATIONS_A_MINUTE`.
-        seed: of the first weights, the noise and the cases of each generation.
-        checkpoint: a folder in which the training is kept, and from which it goes on; None: none.
-        progress: called with the generations that are done, of how many.
+        minutes: nominal minutes, see `GENERATIONS_A_MINUTE`.
+        seed: seed of the first weights, the noise and the cases of each generation.
+        checkpoint: folder to save the training in and resume it from; None: none.
+        progress: called with the generations done and the total.
 
     Raises:
         InputError: the folder holds another training.
     """
     how = Evolution(max(1, round(minutes * GENERATIONS_A_MINUTE)), PAIRS, _NOISE, _RATE, 0.0, seed)
     net = initial((len(FEATURES),), layers(HIDDEN), seed)
-    # the middle quantile to begin with: the net adds nothing
+    # begins as the middle quantile: the net adds nothing
     net = net.with_weights(net.weights | {"2.weight": np.zeros_like(net.weights["2.weight"])})
     trial = _Trial(lessons, seed)
     return evolve(net, trial.score, how, data_digest=trial.digest, checkpoint=checkpoint, progress=progress)
 
 
 def digest(lessons: Lessons) -> str:
-    """A digest of the cases, so that a checkpoint is not taken for that of others."""
+    """A digest of the cases: identifies the checkpoint's training data."""
     arrays = [
         array
         for case in (*lessons.learnt, *lessons.held)
@@ -142,7 +142,7 @@ def digest(lessons: Lessons) -> str:
 
 
 class _Trial:
-    """How well a net does: mean score over cases, which are other ones in each generation."""
+    """Fitness of a net: mean score over cases, drawn anew in each generation."""
 
     def __init__(self, lessons: Lessons, seed: int) -> None:
         self._learnt = [(case, quantiles(case)) for case in lessons.learnt]
@@ -174,7 +174,7 @@ def _score(case: Case, rule: Any, past: NDArray[np.int64]) -> float:
 
 
 def about(fitted: Fitted, lessons: Lessons, minutes: float, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the card of a model says, and its files, for `gpuctl.predictors.card.save_folder`."""
+    """Card entries and files of a model, for `gpuctl.predictors.card.save_folder`."""
     held = [row["held_score"] for row in fitted.curve if "held_score" in row]
     generations = len(fitted.curve)
     cases = generations * 2 * PAIRS * min(EACH, len(lessons.learnt))
