@@ -1,4 +1,4 @@
-"""Result tables that are declared once: a class for each table, its fields the columns, its instances the rows."""
+"""Result tables, each declared once as a class: fields are columns, instances are rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TYPES = {str: pl.String, int: pl.Int64, float: pl.Float64}
 
 
 def column(unit: str, description: str) -> Any:
-    """A field of a row class, documented as `gpuctl.core.results.Column` is."""
+    """A field of a row class, documented like `gpuctl.core.results.Column`."""
     return field(metadata={"unit": unit, "description": description})
 
 
@@ -28,11 +28,10 @@ def column(unit: str, description: str) -> Any:
 class Row:
     """A row of a result table; subclasses declare the table.
 
-    Their fields are made by `column`, of the type str, int or float, or one of these and None. Numbers that are not
-    finite are empty in the table.
+    Fields are made by `column`, of type str, int or float, optionally None. Numbers that are not finite become empty.
 
     Class arguments:
-        name, section, title, question, detail, first_columns: as of `gpuctl.core.results.ResultTable`.
+        name, section, title, question, detail, first_columns: as in `gpuctl.core.results.ResultTable`.
     """
 
     table_name: ClassVar[str]
@@ -63,7 +62,7 @@ class Row:
 
     @classmethod
     def table(cls, rows: Sequence[Self] | pl.DataFrame, population: Note, notes: tuple[Note, ...] = ()) -> ResultTable:
-        """The table with these rows; of a frame the declared columns, in the types that it has."""
+        """The table with these rows; from a frame, the declared columns in the frame's types."""
         columns = cls.columns()
         if isinstance(rows, pl.DataFrame):
             frame = rows.select(each.name for each in columns)

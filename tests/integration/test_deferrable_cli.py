@@ -156,7 +156,7 @@ def test_a_rule_is_learned_scored_and_replayed(gpuctl: Callable[..., Any], tmp_p
     folder, rule = tmp_path / "slots", tmp_path / "rule"
     gpuctl("deferrable", "convert", SAMPLE, "--gpus", "32", "-o", folder)
     done = gpuctl("deferrable", "train", folder, "--minutes", "0.01", "--seed", "4", "-o", rule)
-    assert "score on cases that chose the net" in done.stderr
+    assert "score on held-out cases" in done.stderr
     about = json.loads((rule / "card.json").read_text())
     assert about["budget"]["generations"] == 2
     assert about["trained_on"]["cases"] == "a trace's own"

@@ -56,13 +56,13 @@ chain = typer.Typer(
 
 
 class Compat(StrEnum):
-    """Whose rules hold."""
+    """Whose rules apply."""
 
     MIRAGE = "mirage"
 
 
 class Learner(StrEnum):
-    """What can be trained: quantiles of the wait, and a neural net that decides beside them."""
+    """What can be trained: quantiles of the wait, or also a neural net that decides."""
 
     NEWSVENDOR = "newsvendor"
     DQN = "dqn"
@@ -279,7 +279,7 @@ def _pair(nodes: int, job_nodes: int, limit: str, ends_after: str | None) -> Pai
 
 
 def check_cost(outage_cost: float) -> None:
-    """See that an outage cost makes sense.
+    """Check that an outage cost is valid.
 
     Raises:
         UsageError: it does not.
@@ -320,7 +320,7 @@ def _announce(bar: Bar, given: Settings, loops: Sequence[Loop]) -> None:
     from gpuctl.research.chain.episode import must_compile
 
     if must_compile(loops) and not given.quiet:
-        bar.tell("compiling the simulator (once; some 10 s)")
+        bar.tell("compiling the simulator (once; about 10 s)")
 
 
 def _date(option: str, text: str) -> int:
@@ -335,7 +335,7 @@ def _date(option: str, text: str) -> int:
 def _read(
     paths: list[Path], db: Path | None, logs: LogReading, given: Settings, *, doing: str = "evaluate"
 ) -> tuple[Log, tuple[SourceInfo, ...], bool]:
-    """The jobs, the files that they came from, and whether something of them could not be read."""
+    """The jobs, their files, and whether a part of the input could not be read."""
     check_there(paths, "Slurm accounting, or a trace store")
     from gpuctl.research.chain.log import from_store
     from gpuctl.store.database import Store

@@ -78,19 +78,19 @@ def advise(
 
 
 def _queue(squeue: str, at: float | None, timeout: float, given: Settings) -> tuple[list[QueuedJob], int, bool | None]:
-    """The queue, when it was so, and whether Slurm has ACCRUE_ALWAYS; None: that is not known."""
+    """The queue, its time, and whether Slurm has ACCRUE_ALWAYS; None: unknown."""
     from gpuctl.core.file_io import read_whole
     from gpuctl.research.chain.queue_now import MOST_BYTES, read_queue, when
 
     if squeue != "now":
-        data = read_whole(Path(squeue), most=MOST_BYTES, hint="a file with what squeue --json prints")
+        data = read_whole(Path(squeue), most=MOST_BYTES, hint="name a file with the output of squeue --json")
         second = when(data) if at is None else int(at)
         if second is None:
             raise UsageError(f"{squeue} does not say when it was made", hint="name that time with --at SECONDS")
         queue = read_queue(data, squeue)
         cut = sum(job.cut for job in queue)
         if cut:
-            text = f"note: of {cut:,} arrays {squeue} names only the first tasks (...): the others are not counted"
+            text = f"note: {squeue} lists only the first tasks (...) of {cut:,} arrays; the other tasks are not counted"
             message(text, quiet=given.quiet)
         return queue, second, None
     from gpuctl.research.chain.slurm_calls import Slurm, check_environment
@@ -156,7 +156,7 @@ def run(  # noqa: PLR0917 - Typer passes options by name
 
 
 def _drive(runner: Runner, interval: float, *, once: bool, given: Settings) -> None:
-    """Look again and again until the chain is over; less and less often while Slurm does not answer."""
+    """Check repeatedly until the chain is over; less often while Slurm does not answer."""
     from gpuctl.research.chain.slurm_calls import RefusedError
 
     pause = interval

@@ -54,7 +54,7 @@ def check_bound(max_overlap_h: float, policies: Sequence[str]) -> None:
     """
     if not set(policies) & set(BOUNDED):
         raise UsageError(
-            f"--max-overlap {max_overlap_h:g}h: none of these policies can keep a bound",
+            f"--max-overlap {max_overlap_h:g}h: none of these policies keeps a bound",
             hint=f"--policy {','.join(BOUNDED)}",
         )
 

@@ -1,4 +1,4 @@
-"""The journal of a chain: one line of JSON an event, on the disk before it is acted on: a kill loses nothing."""
+"""The journal of a chain: one JSON line per event, on disk before gpuctl acts on it, so a kill loses nothing."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _HINT = "name the journal that gpuctl chain run has written"
 
 @dataclass(frozen=True)
 class JournalState:
-    """The state of a chain by its journal.
+    """The state of a chain according to its journal.
 
     Attributes:
-        name: of the chain, as its file has it.
-        chain: a random name of it, which its jobs' names end with.
-        jobs: id of each job that is known to be submitted, by its number in the chain, from 1.
-        open: number of a job that may or may not be submitted; None: there is none.
+        name: name of the chain in its file.
+        chain: a random name, suffix of its jobs' names.
+        jobs: ID of each job known to be submitted, by number in the chain, from 1.
+        open: number of a job that may or may not be submitted; None: none.
         ended: how each job ended, by number.
         over: whether the chain is done or has stopped.
         events: all lines.
@@ -52,17 +52,17 @@ Event = dict[str, Any]
 
 
 def is_job_id(text: str) -> bool:
-    """Whether a text is a number as Slurm has it for a job, or for an instant."""
+    """Whether a text is a number in Slurm's form for a job or an instant."""
     return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
 
 
 def token(name: str, chain: str, number: int) -> str:
-    """Name and comment of a job: nobody else's job has it."""
+    """Unique name and comment of a job."""
     return f"{name}.{number}.{chain}"
 
 
 def read(path: Path) -> JournalState:
-    """Read a journal; a last line that a kill has cut off counts for nothing.
+    """Read a journal; ignore a last line cut off by a kill.
 
     Raises:
         InputError: it is none.
@@ -105,7 +105,7 @@ def _state_of(events: list[dict[str, Any]], path: Path) -> JournalState:
 
 
 def _odd(event: Event) -> str | None:
-    """The key of an event whose value no journal has; None: all are sound."""
+    """The key of an event with an invalid value; None: all are valid."""
     at_s, number = event.get("at_s"), event.get("number")
     if not isinstance(at_s, int | float) or isinstance(at_s, bool) or not 0 <= at_s <= _MOST_S:
         return "at_s"
@@ -119,13 +119,12 @@ def _odd(event: Event) -> str | None:
 
 
 class Journal:
-    """A journal that is written to, by one process at a time; with `dry` it is only read, and need not be there.
+    """A journal, written by one process at a time; with `dry` it is only read, and may be missing.
 
-    The lock is also held by each sbatch that it starts: where a gpuctl was killed, the next one waits until what it had
-    started has ended.
+    Each sbatch it starts also holds the lock: after a kill of gpuctl, the next one waits until that sbatch has ended.
 
     Raises:
-        UsageError: another process has it.
+        UsageError: another process holds the lock.
         InputError: the file is no journal.
     """
 
@@ -154,14 +153,14 @@ class Journal:
 
     @property
     def lock(self) -> int:
-        """The file descriptor that programs must hold on to which change something."""
+        """The file descriptor that programs with side effects must inherit."""
         return self._file
 
     def write(self, event: str, **more: Any) -> None:
-        """Add a line; it is on the disk when this returns.
+        """Add a line; it is on disk when this returns.
 
         Raises:
-            OSError: there is no room for it; nothing of it is there.
+            OSError: the disk is full; no part of the line is kept.
         """
         line = json.dumps({"event": event, "at_s": round(time.time(), 3), **more}, ensure_ascii=True) + "\n"
         size, data = os.fstat(self._file).st_size, line.encode()
@@ -177,14 +176,14 @@ class Journal:
         self.state = read(self.path)
 
     def _of(self, name: str) -> JournalState:
-        """What it says, of the chain of this name."""
+        """Its state, for the chain of this name."""
         state = read(self.path)
         if state.name != name:
             raise UsageError(f"{self.path}: the journal of the chain {state.name!r}, not {name!r}", hint=_ELSE)
         return state
 
     def _looked_at(self, name: str) -> JournalState:
-        """What it says, or that the chain has not begun."""
+        """Its state; empty if the chain has not begun."""
         if self.path.exists():
             state = read(self.path)
             if state.events:
@@ -199,15 +198,15 @@ class Journal:
             except BlockingIOError:
                 if time.monotonic() > until:
                     raise UsageError(
-                        f"{self.path}: another gpuctl chain run, or an sbatch that one has started, has this journal",
-                        hint="gpuctl chain status shows what it does; one process drives a chain",
+                        f"{self.path}: another gpuctl chain run, or an sbatch that it started, holds this journal",
+                        hint="gpuctl chain status shows its state; only one process can drive a chain",
                     ) from None
                 time.sleep(0.1)
             else:
                 return
 
     def _mend(self) -> None:
-        """Cut off a last line that a kill has left unfinished."""
+        """Remove a last line that a kill left unfinished."""
         size = os.fstat(self._file).st_size
         data = os.pread(self._file, size, 0)
         whole = data.rfind(b"\n") + 1

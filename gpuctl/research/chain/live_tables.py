@@ -17,25 +17,25 @@ if TYPE_CHECKING:
 
 _WAITS = tuple(f"wait_p{100 * q:.0f}_h" for q in QUANTILES)
 ADVICE = (
-    Column("job", "-", "P: the job whose successor is asked about."),
+    Column("job", "-", "P: the job whose successor S is to be submitted."),
     Column("answer", "-", "submit now; wait; or depend: submit now with --dependency=afterany:P."),
     Column("not_before_s", "s", "From now until S is to be submitted, if the queue stays as it is."),
     Column("left_h", "h", "From now to P's end by its limit."),
-    Column("lead_h", "h", "Time before P's end at which S is to be submitted: a quantile of its wait."),
+    Column("lead_h", "h", "Time before P's end at which to submit S: a quantile of its wait."),
     Column("interruption_h", "h", "Expected interruption if S is submitted now."),
     Column("overlap_h", "h", "Expected overlap if S is submitted now."),
     Column("gap_low_h", "h", "Lower end of the 80 % interval of S's start - P's end, if S is submitted now."),
-    Column("gap_high_h", "h", "Upper end of it."),
-    *(Column(name, "h", "Quantile of S's wait if it is submitted now.") for name in _WAITS),
-    Column("planned_wait_h", "h", "Wait of S in a plan of backfill."),
+    Column("gap_high_h", "h", "Upper end of that interval."),
+    *(Column(name, "h", "Quantile of S's wait if S is submitted now.") for name in _WAITS),
+    Column("planned_wait_h", "h", "Wait of S in a backfill plan."),
     Column("accrue_always", "-", "Whether PriorityFlags has ACCRUE_ALWAYS: yes, no, or unknown."),
 )
 STATUS = (
-    Column("number", "-", "Of the job in the chain, from 1."),
-    Column("job", "-", "Its id; empty: not known to be submitted."),
-    Column("submitted_s", "s", "When it was submitted, since 1970."),
-    Column("state", "-", "How it ended; submitted; or unsure: the journal ends before Slurm's answer."),
-    Column("why", "-", "Why it was submitted then."),
+    Column("number", "-", "Number of the job in the chain, from 1."),
+    Column("job", "-", "ID of the job; empty: not known to be submitted."),
+    Column("submitted_s", "s", "Submission, since 1970."),
+    Column("state", "-", "How the job ended; submitted; or unsure: the journal ends before Slurm's answer."),
+    Column("why", "-", "Reason for its submission time."),
 )
 
 
@@ -77,7 +77,7 @@ def advice(found: Advice, accrues: bool | None, command: str) -> Analysis:
 
 
 def status(state: JournalState, command: str) -> Analysis:
-    """The jobs of a chain, as its journal has them."""
+    """The jobs of a chain according to its journal."""
     why = {e["number"]: str(e.get("why", "")) for e in state.events if e["event"] == journal.SUBMITTING}
     at = {e["number"]: float(e["at_s"]) for e in state.events if e["event"] == journal.SUBMITTED}
     rows = [
@@ -94,7 +94,7 @@ def status(state: JournalState, command: str) -> Analysis:
         ResultTable(
             name="chain_jobs", section="chain", title="Jobs of the chain", notes=(), columns=STATUS,
             population=note("{n:,} job{n||s} in the journal; the chain is {end}", n=len(rows), end=literal(end)),
-            question="How far is the chain?", frame=pl.DataFrame(rows, schema).select(c.name for c in STATUS),
+            question="How far along is the chain?", frame=pl.DataFrame(rows, schema).select(c.name for c in STATUS),
         ),
         note("{name}", name=NamedValue("name", state.name)), command, (),
     )  # fmt: skip

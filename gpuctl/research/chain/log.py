@@ -1,4 +1,4 @@
-"""The jobs of a Slurm log as Mirage's authors take them: nodes, limits and run times, on the log's own clock."""
+"""The jobs of a Slurm log as Mirage's authors use them: nodes, limits and run times, on the log's own clock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 UNLIMITED_S = 365 * 86_400
-"""What a job without a limit is planned for, as the replay's policies that plan have it."""
+"""Planned run time of a job without a limit, as in the replay policies that plan."""
 
 _JOBS = """
     SELECT job, epoch(timezone($zone, submit_ts)) AS submit_s, epoch(timezone($zone, start_ts)) AS start_s,
@@ -33,17 +33,17 @@ class Log:
     """Jobs in order of submission, as arrays.
 
     Attributes:
-        name: what the log is called.
+        name: name of the log.
         ids: names of the jobs.
-        text: place of each name among all, as text.
-        submit_s: seconds since 1970 of the log's own clock, as if that knew no time zone.
-        nodes: that each holds.
+        text: rank of each name in text order.
+        submit_s: seconds since 1970 on the log's own clock, ignoring time zones.
+        nodes: nodes of each job.
         limit_min: minutes, at least 1.
-        ticks: minutes that it holds its nodes: its run time, cut at its limit, up to the full minute, at least 1.
-        user: number of each job's user, in `users`; -1: not known.
-        end_s: when each ended, up to the full second, on the same clock.
+        ticks: minutes for which a job holds its nodes: run time cut at its limit, rounded up, at least 1.
+        user: number of each job's user, in `users`; -1: unknown.
+        end_s: end of each job, rounded up to a second, on the same clock.
         first_start_s: the first start of a job, on the same clock.
-        notes: what was left out, or taken for granted.
+        notes: jobs left out, and assumptions.
         users: names.
     """
 
@@ -64,11 +64,11 @@ class Log:
 def from_store(store: Store, cluster: str | None) -> Log:
     """Read the jobs of one cluster of an open store.
 
-    Left out are jobs without a submission, a number of nodes, or a start. What still ran when the log was taken runs to
-    its limit; a job without a limit has one of a year.
+    Jobs without a submission, a number of nodes or a start are left out. A job still running when the log ends runs to
+    its limit; a job without a limit gets one year.
 
     Raises:
-        UsageError: the store has no such cluster, or several and none is named.
+        UsageError: the store has no such cluster, or has several and `cluster` is None.
         InputError: no job is left.
     """
     name = store.cluster(cluster)
@@ -135,16 +135,16 @@ def log_of(
 
 
 def check_size(log: Log, size: int) -> None:
-    """See that each job fits on so many nodes.
+    """Check that each job fits the cluster.
 
     Raises:
-        InputError: some do not; they would block all others for ever.
+        InputError: some do not; they would block all other jobs forever.
     """
     large = np.flatnonzero(log.nodes > size)
     if large.size:
         listed = ", ".join(f"{log.ids[k]} ({log.nodes[k]} nodes)" for k in large[:5].tolist())
         more = f" and {large.size - 5:,} more" if large.size > 5 else ""
         raise InputError(
-            f"{log.name}: {large.size:,} jobs ask for more than {size} nodes: {listed}{more}",
+            f"{log.name}: {large.size:,} jobs request more than {size} nodes: {listed}{more}",
             hint=f"name at least {log.nodes.max()} nodes",
         )

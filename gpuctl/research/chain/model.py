@@ -1,4 +1,4 @@
-"""A saved model of the wait of a successor: trained on a log, asked about a queue of now."""
+"""A saved model of a successor's wait: trained on a log, applied to the present queue."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ if TYPE_CHECKING:
 KIND = "chain"
 _RATIOS, _POOL, _USERS, _PAST, _COUNT = "ratios.npy", "pool.npy", "users.npy", "past.npy", "count.npy"
 _SECOND = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}")
-_HINT = "train the model again, or ask its author for the whole folder"
+_HINT = "train the model again, or ask its author for the complete folder"
 
 
 @dataclass(frozen=True)
 class Model:
-    """What was learnt of a cluster.
+    """A trained model of a cluster.
 
     Attributes:
         size: nodes of the cluster.
         ratios: quantiles of wait / planned wait [quantiles].
-        trees: `policies.BAGS` for each quantile; empty: there was too little to learn from.
-        pool: run times of all jobs, as shares of their limits, by kind [kinds, POOL].
+        trees: `policies.BAGS` per quantile; empty: too little training data.
+        pool: run times of all jobs as shares of their limits, by kind [kinds, POOL].
         users: digests of users, in order [users].
-        past: shares of each one's last jobs [users, PAST].
-        count: how many these are [users].
-        brain: a net that decides; None: the quantiles do.
-        pair_nodes: that P and S ask for, in training.
-        limit_min: of both, in training.
-        until: the last submission that was learnt from, on the log's clock.
+        past: shares of each user's last jobs [users, PAST].
+        count: number of these jobs [users].
+        brain: net that decides; None: the quantiles decide.
+        pair_nodes: nodes of P and of S in training.
+        limit_min: limit of both in training, minutes.
+        until: last submission in the training data, on the log's clock.
     """
 
     size: int
@@ -70,20 +70,20 @@ class Model:
 
     @property
     def cost(self) -> float:
-        """The outage cost that it was trained for, or 1."""
+        """The outage cost of its training, or 1."""
         return 1.0 if self.brain is None or self.brain.cost is None else self.brain.cost
 
     @property
     def priced(self) -> bool:
-        """Whether it was trained for one outage cost alone."""
+        """Whether it was trained for only one outage cost."""
         return self.brain is not None and self.brain.cost is not None
 
     def lead_h(self, rows: Floats, forecasts: Floats, cost: float) -> float:
-        """Hours before P's end at which S is to be submitted, by one look.
+        """Hours before P's end at which to submit S, by one look.
 
         Args:
-            rows: what it shows [1, FEATURES].
-            forecasts: at it.
+            rows: features of the look [1, FEATURES].
+            forecasts: forecasts at the look.
             cost: cost of an hour of interruption, in hours of overlap.
 
         Raises:
@@ -100,7 +100,7 @@ class Model:
         return float(policies.wait_at(quantiles, np.array([cost / (1 + cost)]))[0])
 
     def rule(self, cost: float) -> policies.Rule:
-        """When S is submitted in a simulation.
+        """The rule that submits S in a simulation.
 
         Raises:
             InputError: the net was trained for another cost.
@@ -118,7 +118,7 @@ class Model:
         )
 
     def quantiles_h(self, rows: Floats, forecasts: Floats) -> Floats:
-        """Quantiles of the wait in hours, `QUANTILES` of them, none below the one before [looks, quantiles]."""
+        """The wait in hours at each of `QUANTILES`, non-decreasing [looks, quantiles]."""
         planned = rows[:, look_kernel.PLANNED, None]
         if self.brain is not None and self.brain.name == "moe":
             return nets.quantiles_h(self.brain.net(nets.seen_now(rows, forecasts)), rows)
@@ -131,7 +131,7 @@ class Model:
         return np.maximum.accumulate(np.column_stack(found), axis=1)
 
     def drawn(self, users: Sequence[str], limit_min: Ints) -> Drawn:
-        """What run times of these jobs are drawn from; those without a user's name from all users' alone."""
+        """Source of these jobs' run times; jobs without a user name draw from all users."""
         past, count = np.zeros((len(users), PAST)), np.zeros(len(users), np.int64)
         for k, user in enumerate(users):
             at = int(np.searchsorted(self.users, digest(user)))
@@ -141,15 +141,15 @@ class Model:
 
 
 def digest(user: str) -> int:
-    """A number for a user's name, so that a model tells no names."""
+    """A digest of a user name, so that a model reveals no names."""
     return int.from_bytes(hashlib.sha256(user.encode("utf-8", "surrogateescape")).digest()[:7], "big")
 
 
 def check_use(model: Model, evaluation: Evaluation) -> None:
-    """See that a model fits what is to be evaluated, and has not seen what is scored.
+    """Check that a model fits the evaluation and was not trained on scored starts.
 
     Raises:
-        InputError: it was trained for another cluster or other jobs, for another outage cost, or on what is scored.
+        InputError: it was trained for another cluster, other jobs or another outage cost, or on scored starts.
     """
     for name, its, wanted in (
         ("nodes of the cluster", model.size, evaluation.size),
@@ -168,7 +168,7 @@ def check_use(model: Model, evaluation: Evaluation) -> None:
 
 
 def check_live(model: Model, cost: float) -> None:
-    """See that a model can advise at this outage cost, from one look at a queue.
+    """Check that a model can advise at this outage cost from one look at a queue.
 
     Raises:
         InputError: it cannot.
@@ -185,7 +185,7 @@ def _check_brain(brain: Brain, cost: float, *, one_look: bool = True) -> None:
         )
     if brain.cost is not None and abs(brain.cost - cost) > 1e-9:
         raise InputError(
-            f"the model was trained for an outage cost of {brain.cost:g}, and is asked for {cost:g}",
+            f"the model was trained for an outage cost of {brain.cost:g}, not {cost:g}",
             hint=f"--outage-cost {brain.cost:g}, or train one for the other cost",
         )
 
@@ -198,14 +198,14 @@ def train(
 
     Args:
         log: the trace.
-        evaluation: of its fields `size`, `pair`, `from_s`, `split_s` (no submission after it counts) and `warm_up_s`
-            count; for a net of `nets.OF_COST`, `outage_cost`.
+        evaluation: uses `size`, `pair`, `from_s`, `split_s` (no submission after it counts), `warm_up_s` and, for a net
+            of `nets.OF_COST`, `outage_cost`.
         progress: called with the current step, the amount done and the total.
-        net: of `nets.NETS`, trained to decide; None: none.
-        checkpoint: a folder in which the training of the net is kept, and from which it goes on.
+        net: one of `nets.NETS`, trained to decide; None: none.
+        checkpoint: folder to save the net's training in and resume it from.
 
     Returns:
-        what the card says, and the files, for `predictors.card.save_folder`.
+        card entries and files, for `predictors.card.save_folder`.
 
     Raises:
         InputError: some jobs are larger than the cluster, or there are too few starts.
@@ -232,7 +232,7 @@ def train(
             files[f"wait_{k}_{bag}.txt"] = trees.strip(booster.model_to_string())
     about = {
         "title": "When to submit the successor of a job",
-        "what": "Quantiles of the wait of a job, from the queue, the running jobs and a plan of backfill.",
+        "what": "Quantiles of the wait of a job, from the queue, the running jobs and a backfill plan.",
         "cluster": {"nodes": evaluation.size},
         "job": {"nodes": evaluation.pair.nodes, "limit_min": evaluation.pair.limit_min},
         "quantiles": list(QUANTILES),
@@ -270,7 +270,7 @@ def _past_files(trial: Trial, second: int) -> dict[str, Any]:
 
 
 def _known_at(log: Log, second: int) -> int:
-    """The instant up to which ends of jobs are known: of all, unless the log goes on after the last submission."""
+    """The instant up to which ends of jobs are known: infinite unless the log continues after the last submission."""
     return int(log.end_s.max()) if second >= int(log.submit_s[-1]) else second
 
 
@@ -287,10 +287,10 @@ def _brain_of(folder: card.Folder) -> Brain | None:
 
 
 def load(path: Path) -> Model:
-    """Load a saved model, checking all that it says.
+    """Load a saved model, and check its contents.
 
     Raises:
-        InputError: it is none, or something in it is not what it should be.
+        InputError: it is no such model, or a part of it is invalid.
     """
     folder = card.load_folder(path, KIND)
     cluster, bags = folder.card.get("cluster"), folder.card.get("trees")

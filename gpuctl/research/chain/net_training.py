@@ -1,4 +1,4 @@
-"""Neural nets that say when to submit S, trained by PyTorch on starts of the past."""
+"""Train neural nets that decide when to submit S, by PyTorch on starts of the past."""
 
 from __future__ import annotations
 
@@ -30,35 +30,35 @@ if TYPE_CHECKING:
     Progress = Callable[[str, int, int], None]
 
 EXPERTS = 5
-"""Of ``moe``; each begins with its fifth of the past, in order of time, as the authors' twenty begin with theirs."""
+"""Experts of ``moe``; each first trains on its fifth of the past, in order of time, like the authors' twenty."""
 
 ROUNDS = 4
-"""Of ``dqn``: in each the cost of waiting is learnt from what came of the choices of the round before."""
+"""Rounds of ``dqn``: each learns the cost of waiting from the outcomes of the previous round's choices."""
 
 MOST_COST = 12.0
-"""Hours at which ``dqn`` cuts a cost, in the mean of interruption and overlap: beyond it the choice is plain."""
+"""Hours at which ``dqn`` cuts a cost, in the mean of interruption and overlap: above it the choice is clear."""
 
 BAGS = 5
-"""Of ``dqn`` and ``pg``: nets from other weights and orders, whose mean answer counts."""
+"""Nets of ``dqn`` and ``pg``, from different weights and orders; their mean counts."""
 
 SOFT_H = 0.5
-"""While ``pg`` learns, S goes at a look by chance: the logit is what the lead is longer than what is left, by this."""
+"""While ``pg`` learns, S is submitted at random: the logit is (lead - time left) / this."""
 
 WIDTH, HIDDEN = 8, 16
-"""Of the hidden layer of each expert of ``moe``, and of ``dqn`` and ``pg``."""
+"""Width of the hidden layer of each expert of ``moe``, and of ``dqn`` and ``pg``."""
 
 _SEED = 1
 _OF_QUANTILES = Training(epochs=40, batch=256, rate=1e-3, decay=0.1, patience=5, seed=_SEED)
 _OF_COSTS = Training(epochs=12, batch=256, rate=1e-3, decay=0.5, patience=4, seed=_SEED)
 _OF_LEADS = Training(epochs=80, batch=64, rate=1e-3, decay=0.5, patience=12, seed=_SEED)
-"""These, and the sizes of the nets, were chosen on Lonestar6's January and February, before March was looked at."""
+"""These, and the sizes of the nets, were chosen on Lonestar6's January and February, before March was used."""
 
 _HELD, _GAP = 0.2, 30
-"""Share of the starts that are held out to see when to stop, the last ones; starts left out before these: five days, or
-a tenth of a short log."""
+"""Share of starts, the last ones, held out for early stopping; starts left out before them: five days, or a tenth of a
+short log."""
 
 FEWEST = 30
-"""Starts with a wait to learn from."""
+"""Fewest starts with a wait for training."""
 
 
 def windows(learnt: Lessons) -> Floats:
@@ -78,15 +78,15 @@ def train(
     """Train a net on starts of the past; the same starts give the same net.
 
     Args:
-        name: of `NETS`.
-        learnt: the starts, with forecasts; for ``transformer`` with the hours before.
+        name: one of `NETS`.
+        learnt: the starts, with forecasts; for ``transformer`` also the hours before.
         cost: cost of an hour of interruption, in hours of overlap.
-        checkpoint: a folder in which the training is kept, and from which it goes on; None: none.
+        checkpoint: folder to save the training in and resume it from; None: none.
         progress: called with the current step, the amount done and the total.
 
     Raises:
         DependencyError: PyTorch is not installed.
-        InputError: there is too little to learn from, or the folder is of another training.
+        InputError: there is too little training data, or the folder holds another training.
     """
     needed("torch", f"training {name}")
     begin = time.process_time()
@@ -95,7 +95,7 @@ def train(
     if starts < FEWEST or not (work.early[work.some].any() and work.held[work.some].any()):
         raise InputError(
             f"S would have to wait at {starts} starts of the past, too few for {name}",
-            hint="a longer log, or a policy that learns with less: newsvendor, plan",
+            hint="use a longer log, or a policy that needs less data: newsvendor, plan",
         )
     found = {"dqn": _dqn, "pg": _pg, "transformer": _transformer, "moe": _moe}[name](work)
     took = max(time.process_time() - begin, found.cpu_s)
@@ -104,7 +104,7 @@ def train(
 
 @dataclass(frozen=True)
 class _Task:
-    """What a net is fitted to: a loss, arrays with as many rows each, and which rows are early, and held out."""
+    """A fitting task: a loss, arrays of equal length, and the rows that are early and held out."""
 
     loss: Callable[..., Any]
     arrays: list[NDArray[Any]]
@@ -113,7 +113,7 @@ class _Task:
 
 
 class _Work:
-    """What a training needs: rows of the past, which of them are held out, and where it is kept."""
+    """Inputs of a training: rows of the past, the held-out ones, and the checkpoint."""
 
     def __init__(self, name: str, learnt: Lessons, cost: float, checkpoint: Path | None, progress: Progress) -> None:
         self.name, self.learnt, self.cost, self.checkpoint, self.progress = name, learnt, cost, checkpoint, progress
@@ -124,7 +124,7 @@ class _Work:
         self.early = learnt.start < last * (1 - _HELD) - min(_GAP, last // 10)
 
     def fit(self, stage: str, net: Net, task: _Task, how: Training) -> Fitted:
-        """Fit to the early rows until the held-out ones no longer gain, then, for as many epochs, to all rows."""
+        """Fit to the early rows until the held-out loss stops falling; then fit to all rows for as many epochs."""
         data, held = ([each[some] for each in task.arrays] for some in (task.early, task.held))
         trial = self.fit_once(f"{stage}_trial", net, replace(task, arrays=data), how, held)
         epochs = 1 + int(np.argmin([row["held_loss"] for row in trial.curve]))
@@ -140,7 +140,7 @@ class _Work:
         )  # fmt: skip
 
     def task(self, loss: Callable[..., Any], *arrays: NDArray[Any]) -> _Task:
-        """What is fitted to, by look: `some` of them."""
+        """The task for the looks in `some`."""
         return _Task(loss, list(arrays), self.early[self.some], self.held[self.some])
 
 
@@ -201,7 +201,7 @@ def _moe(work: _Work) -> Fitted:
 
 
 def _bagged(inputs: tuple[int, ...], outputs: int, scale: dict[str, NDArray[np.float32]]) -> Net:
-    """`BAGS` small nets whose mean is the answer: a mixture whose gate answers 0 to all."""
+    """`BAGS` small nets with averaged output: a mixture whose gate is always 0."""
     one: list[Layer] = [_linear(HIDDEN), _RELU, _linear(outputs)]
     layers: list[Layer] = [{"kind": "scale"}, {"kind": "mixture", "experts": [one] * BAGS, "gate": [_linear(BAGS)]}]
     net = initial(inputs, layers, _SEED, **scale)
@@ -209,7 +209,7 @@ def _bagged(inputs: tuple[int, ...], outputs: int, scale: dict[str, NDArray[np.f
 
 
 def _bag(net: Net, k: int) -> Net:
-    """One of the nets that a net of `_bagged` is the mean of."""
+    """One member of a net of `_bagged`."""
     prefix = f"1.experts.{k}."
     weights = {name: w for name, w in net.weights.items() if name.startswith("0.")}
     for name, w in net.weights.items():
@@ -220,7 +220,7 @@ def _bag(net: Net, k: int) -> Net:
 
 
 def _with_bag(net: Net, k: int, bag: Net) -> Net:
-    """A net of `_bagged` with one of its nets in place of what was there."""
+    """A net of `_bagged` with one member replaced."""
     weights = dict(net.weights)
     for name, w in bag.weights.items():
         layer, rest = name.split(".")
@@ -230,7 +230,7 @@ def _with_bag(net: Net, k: int, bag: Net) -> Net:
 
 
 def _each_bag(work: _Work, stage: str, net: Net, task: _Task, how: Training) -> Fitted:
-    """Fit each net of `_bagged`."""
+    """Fit each member of a net of `_bagged`."""
     curve, took = [], 0.0
     for k in range(BAGS):
         one = work.fit(f"{stage}_{k + 1}", _bag(net, k), task, replace(how, seed=_SEED + k))
@@ -241,7 +241,7 @@ def _each_bag(work: _Work, stage: str, net: Net, task: _Task, how: Training) -> 
 
 
 def _dqn(work: _Work) -> Fitted:
-    """Values in rounds: of submitting now, as it came; of waiting, by what came of the last round's later choices."""
+    """Fit costs in rounds: of submitting now, as simulated; of waiting, by the previous round's later choices."""
     learnt, some, cost = work.learnt, work.some, work.cost
     unit = 2 / (1 + cost)
     x = seen_choice(learnt.rows[some], learnt.forecasts[some], learnt.left_h[some])
@@ -269,13 +269,13 @@ def _dqn(work: _Work) -> Fitted:
 
 
 def came(submit: NDArray[np.bool_], now: Floats, end: Floats, start: Ints) -> Floats:
-    """What waiting at each look costs: that of the next look at which S is submitted, or that at P's end.
+    """Cost of waiting at each look: the cost at the next look that submits S, or at P's end.
 
     Args:
-        submit: whether it is, by look.
-        now: what submitting costs then.
-        end: what it costs at P's end, by start.
-        start: of each look, in order.
+        submit: whether S is submitted, by look.
+        now: cost of submitting, by look.
+        end: cost of submitting at P's end, by start.
+        start: start of each look, ascending.
     """
     found = np.empty(now.size)
     after, of = 0.0, -1
@@ -290,9 +290,9 @@ def came(submit: NDArray[np.bool_], now: Floats, end: Floats, start: Ints) -> Fl
 
 
 def _pg(work: _Work) -> Fitted:
-    """The gradient of the expected cost itself: all outcomes are known, so that nothing is sampled.
+    """Fit by the exact gradient of the expected cost: all outcomes are known, so nothing is sampled.
 
-    The lead is a share of the planned wait. An hourly look stands for the half hours before and after it.
+    The lead is a share of the planned wait. An hourly look represents the half hours before and after it.
     """
     learnt, some, cost = work.learnt, work.some, work.cost
     unit = 2 / (1 + cost)
@@ -317,7 +317,7 @@ def _pg(work: _Work) -> Fitted:
 
 
 def _expected_cost(module: Any, *arrays: Any) -> Any:
-    """Expected cost of starts, whose looks are rows, those that are not there last."""
+    """Expected cost of starts, with looks as rows, missing looks last."""
     import torch
 
     x, now, there, planned, left, end = arrays

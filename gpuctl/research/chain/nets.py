@@ -1,7 +1,7 @@
-"""Neural nets that say when to submit S: what they see, and what is made of their answers.
+"""Neural nets that decide when to submit S: their inputs and the use of their outputs.
 
-``moe`` and ``transformer`` say quantiles of the wait as shares of the planned wait, as ``newsvendor`` does; ``dqn``
-what submitting now costs, and waiting for the next look; ``pg`` the lead itself. They train by PyTorch
+``moe`` and ``transformer`` output quantiles of the wait as shares of the planned wait, like ``newsvendor``; ``dqn`` the
+costs of submitting now and of waiting for the next look; ``pg`` the lead itself. They train by PyTorch
 (`gpuctl.research.chain.net_training`) and run on NumPy.
 """
 
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
 
 NETS = ("dqn", "pg", "transformer", "moe")
 OF_WAIT, OF_COST = ("transformer", "moe"), ("dqn", "pg")
-"""Those that say how long S waits, and those that learn for one outage cost."""
+"""Nets that forecast S's wait, and nets trained for one outage cost."""
 
 SEEN = (*INPUTS, "left_h", "left_by_plan")
-"""What ``dqn`` sees: `INPUTS`, and what is left of P, in hours and as a share of the planned wait."""
+"""Inputs of ``dqn``: `INPUTS`, and P's remaining time in hours and as a share of the planned wait."""
 
 
 @dataclass(frozen=True)
 class Brain:
-    """A trained net, and what it is for.
+    """A trained net and its purpose.
 
     Attributes:
-        name: of `NETS`.
-        net: the net.
-        cost: of an hour of interruption, that it was trained for; None: any.
-        curve: of its training; empty: it was loaded.
-        cpu_s: that its training took, without the simulations.
+        name: one of `NETS`.
+        net: layers and weights.
+        cost: cost of an hour of interruption in training; None: any.
+        curve: training curve; empty: the net was loaded.
+        cpu_s: CPU seconds of training, without simulations.
     """
 
     name: str
@@ -57,33 +57,33 @@ def shape_of(name: str) -> tuple[int, ...]:
 
 
 def outputs_of(name: str) -> int:
-    """Numbers that a net of that name answers."""
+    """Number of outputs of a net of that name."""
     return {"dqn": 2, "pg": 1}.get(name, len(QUANTILES))
 
 
 OF_WINDOW = (*(look_kernel.NAMES[k] for k in look_kernel.PRESENT), *INPUTS[len(look_kernel.PRESENT) :])
-"""What each hour of the transformer's day shows: the queue and what is free then, and the forecasts of now."""
+"""Inputs per hour of the transformer's day: queue and free nodes in that hour, and the present forecasts."""
 
 
 def seen_now(rows: Floats, forecasts: Floats) -> Floats:
-    """What ``moe`` and ``pg`` see at looks [looks, features]: logarithms, as most of it has a long tail."""
+    """Inputs of ``moe`` and ``pg`` [looks, features]: logarithms, as most values have a long tail."""
     return np.log1p(inputs(rows, forecasts))
 
 
 def seen_choice(rows: Floats, forecasts: Floats, left_h: Floats) -> Floats:
-    """What ``dqn`` sees at looks [looks, features]."""
+    """Inputs of ``dqn`` [looks, features]."""
     planned = np.maximum(rows[:, look_kernel.PLANNED], 0.01)
     found: Floats = np.log1p(np.column_stack([inputs(rows, forecasts), left_h, np.minimum(left_h / planned, 100)]))
     return found
 
 
 def seen_window(rows: Floats, forecasts: Floats, hours: Floats) -> Floats:
-    """What ``transformer`` sees at looks: the day before, hour by hour [looks, BEFORE + 1, features].
+    """Inputs of ``transformer``: the day before each look, by hour [looks, BEFORE + 1, features].
 
     Args:
-        rows: of the looks [looks, FEATURES].
-        forecasts: at these.
-        hours: what looks in the hours up to each showed, that itself last [looks, BEFORE + 1, FEATURES].
+        rows: features of the looks [looks, FEATURES].
+        forecasts: forecasts at the looks.
+        hours: features in the hours up to each look, the look last [looks, BEFORE + 1, FEATURES].
     """
     now = inputs(rows, forecasts)[:, len(look_kernel.PRESENT) :]
     same = np.broadcast_to(now[:, None], (*hours.shape[:2], now.shape[1]))
@@ -92,31 +92,31 @@ def seen_window(rows: Floats, forecasts: Floats, hours: Floats) -> Floats:
 
 
 def near(rows: Floats, left_h: Floats, step_h: float = 1.0) -> NDArray[np.bool_]:
-    """Looks at which S might come late if it waited for the next one: before that there is nothing to choose."""
+    """Looks at which S might start late if submitted at the next one; earlier looks need no choice."""
     found: NDArray[np.bool_] = left_h < rows[:, look_kernel.PLANNED] + step_h
     return found
 
 
 def costs(waits_h: Floats, left_h: Floats, cost: float) -> Floats:
-    """What submitting S costs, in hours of overlap: with that wait, and with so much of P left."""
+    """Cost of submitting S, in hours of overlap, by its wait and P's remaining time."""
     found: Floats = cost * np.maximum(waits_h - left_h, 0) + np.maximum(left_h - waits_h, 0)
     return found
 
 
 def quantiles_h(answers: Floats, rows: Floats) -> Floats:
-    """Quantiles of the wait in hours by a net of `OF_WAIT`, none below the one before [looks, quantiles]."""
+    """Quantiles of the wait in hours by a net of `OF_WAIT`, non-decreasing [looks, quantiles]."""
     shares = np.maximum.accumulate(np.clip(answers, 0, 1), axis=1)
     return np.asarray(shares * rows[:, [look_kernel.PLANNED]], np.float64)
 
 
 def chosen_lead(answers: Floats, rows: Floats) -> Floats:
-    """The lead in hours that ``pg`` answers, at most the planned wait [looks]."""
+    """The lead of ``pg`` in hours, at most the planned wait [looks]."""
     share = 0.5 * (1 + np.tanh(0.5 * answers[:, 0]))
     return np.asarray(share * rows[:, look_kernel.PLANNED], np.float64)
 
 
 def valued_lead(net: Net, rows: Floats, forecasts: Floats) -> float:
-    """The longest lead in hours, in tenths, at which ``dqn`` would rather submit than wait, by one look; 0: none."""
+    """The longest lead in hours, in tenths, at which ``dqn`` submits instead of waiting, by one look; 0: none."""
     leads = np.arange(0, float(rows[0, look_kernel.PLANNED]) + 0.1, 0.1)
     each = (np.repeat(rows, leads.size, axis=0), np.repeat(forecasts, leads.size, axis=0))
     values = net(seen_choice(*each, leads))
@@ -124,7 +124,7 @@ def valued_lead(net: Net, rows: Floats, forecasts: Floats) -> float:
 
 
 def rule_of(brain: Brain, cost: float) -> Rule:
-    """When S is submitted, by a net.
+    """The rule of a net that submits S.
 
     Args:
         brain: the net.

@@ -1,7 +1,7 @@
-"""When S is submitted: rules by name, what they learn from starts of the past, and what they make of a later one.
+"""When to submit S: rules by name, their training on past starts, and their use on a later start.
 
-Those that plan or learn the wait look each ten minutes while P runs, and submit S at the minute at which what is left
-of P is no longer than the lead that they want: none waits for a look that comes too late.
+Rules that plan or learn the wait look every ten minutes while P runs, and submit S in the minute in which P's remaining
+time is at most their lead, without waiting for the next look.
 """
 
 from __future__ import annotations
@@ -28,45 +28,45 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.97)
-"""Of the wait, that saved models and nets know."""
+"""Quantiles of the wait in saved models and nets."""
 
 NAMES = ("reactive", "avg", "asap", "dependency", "quantile", "plan", "newsvendor", "forest", "boost", "best")
 LEARN = ("quantile", "plan", "newsvendor", "forest", "boost")
 LEAD_QUANTILE = 0.9
-"""Of ``quantile``, as the authors have it."""
+"""Quantile of ``quantile``, as the authors set it."""
 
 BAGS, ROUNDS, LEAST_IN_LEAF = 5, 60, 120
-"""Of ``newsvendor``: models whose mean it takes, each on other looks; trees of each; looks in each leaf. They
-were chosen on Lonestar6's January and February, on 76 nodes, before March was looked at."""
+"""Settings of ``newsvendor``: averaged models, each on different looks; trees per model; looks per leaf. They were
+chosen on Lonestar6's January and February, on 76 nodes, before March was used."""
 
 FORECASTS = 16
 SHOWN = (1, 4, 8, 12, 14)
-"""Forecasts of S's wait at a look, and which of them, from short to long, ``newsvendor`` is shown beside their mean."""
+"""Forecasts of S's wait per look, and which of them, sorted, are inputs of ``newsvendor`` with their mean."""
 
 EARLY_H = 0.5
-"""Hours of overlap at which ``forest`` and ``boost`` submit S, as the authors' models do."""
+"""Hours of overlap at which ``forest`` and ``boost`` submit S, as in the authors' models."""
 
 TREES: dict[str, dict[str, object]] = {
     "forest": {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.632, "feature_fraction_bynode": 0.3,
                "num_leaves": 255, "min_data_in_leaf": 5},
     "boost": {"num_leaves": 31, "learning_rate": 0.1},
 }  # fmt: skip
-"""Options of LightGBM: a forest of 100 trees, a third of the features a split; its defaults."""
+"""Options of LightGBM: a forest of 100 trees with a third of the features per split; its defaults."""
 
 
 @dataclass
 class Start:
-    """One start, and what was seen of it.
+    """One start, and the looks at it so far.
 
     Attributes:
         situation: P among the trace's jobs.
-        known: what is known once P has started.
+        known: the situation once P has started.
         clock: minute of the week at its start.
-        drawn: what forecasts draw run times from.
-        grid: whether S is submitted at looks only, each ten minutes of the clock, and P's end is noticed there.
-        seen: minutes of the looks and what they show.
+        drawn: source of run times in forecasts.
+        grid: submit S and notice P's end only at looks, every ten minutes of the clock.
+        seen: minutes of the looks and their features.
         foreseen: forecasts by minute.
-        hindsight: minutes at which S may be submitted, and the interruption that comes of each, in seconds.
+        hindsight: possible minutes of S's submission, and the resulting interruption, in seconds.
     """
 
     situation: Situation
@@ -85,16 +85,16 @@ class Start:
 
     @property
     def p_ends(self) -> int:
-        """The minute of P's end; nobody knows it before."""
+        """The minute of P's end, unknown before."""
         return self.p_end - self.situation.pair.limit_min + self.situation.pair.lasts_min
 
     @property
     def forced(self) -> int:
-        """The minute at which S is submitted at the latest: when P's end is noticed."""
+        """The latest minute of S's submission: when P's end is noticed."""
         return -(-self.p_ends // LOOK_MIN) * LOOK_MIN if self.grid else self.p_ends
 
     def looks(self) -> tuple[Ints, Floats]:
-        """The minutes of looks while P runs, and what each shows [looks, FEATURES]."""
+        """The minutes of looks while P runs, and their features [looks, FEATURES]."""
         if self.seen is None:
             first = self.p_end - self.situation.pair.limit_min + 1
             at = np.arange(-(-first // LOOK_MIN) * LOOK_MIN if self.grid else first, self.p_end + 1, LOOK_MIN)
@@ -112,14 +112,14 @@ class Start:
 
 
 def start_of(situation: Situation, begin_s: int, history: History, *, grid: bool = False) -> Start:
-    """A start at that second of the log's clock; forecasts know of jobs that had ended by then."""
+    """A start at a second of the log's clock; forecasts use jobs that had ended by then."""
     # 1970-01-01 was a Thursday
     clock = (begin_s // 60 + 3 * 1440) % 10_080
     return Start(situation, known(situation), clock, history.at(begin_s, situation.trace), grid)
 
 
 def look(start: Start, at: Ints, *, waits: bool) -> tuple[Floats, Ints]:
-    """Look at a start in some minutes, in order: what there is to see, and how long S would wait."""
+    """Look at a start in several minutes, ascending: features, and how long S would wait."""
     rows = np.zeros((at.size, look_kernel.FEATURES))
     found = np.zeros(at.size if waits else 0, np.int64)
     look_kernel.looks(start.situation.initial_state(), start.situation.initial_state(), start.clock, at, rows, found)
@@ -127,13 +127,13 @@ def look(start: Start, at: Ints, *, waits: bool) -> tuple[Floats, Ints]:
 
 
 BEFORE = 23
-"""Hours before a look that ``transformer`` is shown as well."""
+"""Hours before a look that are also inputs of ``transformer``."""
 
 
 def hours(start: Start, at: Ints) -> Floats:
-    """What looks in the hours up to each minute show, that itself last [minutes, BEFORE + 1, FEATURES].
+    """Features in the hours up to each minute, the minute last [minutes, BEFORE + 1, FEATURES].
 
-    Before the start's first minute, what that shows.
+    Hours before the start repeat its first minute.
     """
     minutes = np.maximum(at[:, None] - 60 * np.arange(BEFORE, -1, -1), 0)
     each, place = np.unique(minutes, return_inverse=True)
@@ -147,20 +147,20 @@ def hourly(start: Start) -> Ints:
 
 @dataclass(frozen=True)
 class Lessons:
-    """What policies learn from: hourly looks at starts of the past.
+    """Training data of policies: hourly looks at starts of the past.
 
     Attributes:
-        rows: what each look shows [looks, FEATURES].
-        forecasts: of the wait, at each look [looks, 1 + len(SHOWN)]; empty: none was wanted.
-        waits_h: hours that S would have waited [looks].
-        left_h: hours that were left of P [looks].
-        start: number of the start that each is of, in order [looks].
+        rows: features of each look [looks, FEATURES].
+        forecasts: forecasts of the wait at each look [looks, 1 + len(SHOWN)]; empty: not wanted.
+        waits_h: S's wait, hours [looks].
+        left_h: P's remaining hours [looks].
+        start: number of each look's start, ascending [looks].
         load: mean wait in hours times jobs in the queue, by start.
-        lead_h: the least lead of a look after which there is no interruption, by start.
-        end_h: hours that S would have waited from P's end on, by start.
-        before: what the looks of the `BEFORE` hours before the first showed, if wanted [starts, BEFORE, FEATURES].
-        cpu_s: what it took to find that out, without the forecasts.
-        forecasts_s: CPU seconds that the forecasts took.
+        lead_h: least lead of a look without interruption, by start.
+        end_h: S's wait if submitted at P's end, hours, by start.
+        before: features of the `BEFORE` hours before the first look, if wanted [starts, BEFORE, FEATURES].
+        cpu_s: CPU seconds of the simulations, without forecasts.
+        forecasts_s: CPU seconds of the forecasts.
     """
 
     rows: Floats
@@ -179,7 +179,7 @@ class Lessons:
 def lessons(
     starts: Iterable[Start], forecasts: bool, progress: Callable[[int], None] = lambda _: None, *, before: bool = False
 ) -> Lessons:
-    """Look at starts of the past every hour, and let S wait."""
+    """Look at past starts every hour, and simulate S's wait."""
     begin = time.process_time()
     rows, waits, lefts, leads, loads, ends, earlier, drawn = [], [], [], [], [], [], [], []
     apart = 0.0
@@ -225,10 +225,9 @@ class Rule:
     """When S is submitted.
 
     Attributes:
-        minute: of a start, the minute; P's end by its limit is all that it knows of that.
-        wait_h: the quantile of S's wait that it aims at, in hours, of a start, minutes, and what looks show then; None:
-            none.
-        quantile: which that is.
+        minute: gives the minute for a start; of P's end it knows only the limit.
+        wait_h: target quantile of S's wait in hours, from a start, minutes, and their features; None: none.
+        quantile: that quantile.
     """
 
     minute: Callable[[Start], int]
@@ -241,7 +240,7 @@ def trained(name: str, learnt: Lessons | None, cost: float) -> Rule:
 
     Args:
         name: one of `NAMES`.
-        learnt: for those of `LEARN`.
+        learnt: training data, for names in `LEARN`.
         cost: cost of an hour of interruption, in hours of overlap.
     """
     if name in _SIMPLE:
@@ -268,7 +267,7 @@ def trained(name: str, learnt: Lessons | None, cost: float) -> Rule:
 
 
 def sharp(wait_h: Callable[[Floats, Floats], Floats], share: float) -> Rule:
-    """The rule that goes by a quantile of the wait, from what looks show and forecasts."""
+    """The rule that uses a quantile of the wait, from features and forecasts."""
 
     def at_looks(start: Start, at: Ints, rows: Floats) -> Floats:
         return wait_h(rows, start.forecasts(at))
@@ -292,7 +291,7 @@ _SIMPLE: dict[str, Callable[[Start], int]] = {
 
 
 def _best(start: Start, cost: float) -> int:
-    """The look that costs least in hindsight, or P's end."""
+    """The cheapest look in hindsight, or P's end."""
     if start.hindsight is None:
         at = np.append(start.looks()[0], start.forced)
         at = np.unique(at[at <= start.forced])
@@ -304,7 +303,7 @@ def _best(start: Start, cost: float) -> int:
 
 
 def due(start: Start, at: Ints, lead_h: Floats) -> int | None:
-    """The first minute at which what is left of P is no longer than the lead that the last look asks for, if any."""
+    """The first minute at which P's remaining time is at most the last look's lead, if any."""
     wanted = start.p_end - np.floor(60 * np.maximum(lead_h, 0)).astype(np.int64)
     if start.grid:
         first = np.flatnonzero(wanted <= at)
@@ -321,15 +320,15 @@ def _first(start: Start, lead_h: Callable[[Floats], Floats]) -> int:
 
 
 AT_ONCE = 12
-"""Looks for which forecasts are made together; the first of them that is due ends the search."""
+"""Looks forecast together; the first one that is due ends the search."""
 
 
 def searched(start: Start, chosen: Callable[[Start, Ints, Floats], int | None]) -> int:
-    """The first minute that is chosen by looks, some at a time, with no lead longer than the planned wait.
+    """The first minute chosen, checking some looks at a time, with leads of at most the planned wait.
 
     Args:
         start: the start.
-        chosen: of some looks, their minutes and what they show: the minute, if any.
+        chosen: takes minutes and features of looks, returns the minute, if any.
     """
     at, rows = start.looks()
     near = np.flatnonzero(start.p_end - at < 60 * rows[:, look_kernel.PLANNED] + LOOK_MIN)
@@ -342,7 +341,7 @@ def searched(start: Start, chosen: Callable[[Start, Ints, Floats], int | None]) 
 
 
 def wait_at(quantiles_h: Floats, shares: Floats) -> Floats:
-    """Quantiles between `QUANTILES`; below the first from no wait on, beyond the last the last."""
+    """Interpolate between `QUANTILES`; from no wait below the first, the last one above the last."""
     return np.asarray(np.interp(shares, [0.0, *QUANTILES], [0.0, *quantiles_h]), np.float64)
 
 
@@ -365,22 +364,22 @@ def planned_ratio(learnt: Lessons, share: float) -> float:
 
 
 def inputs(rows: Floats, forecasts: Floats) -> Floats:
-    """What the trees of ``newsvendor`` see: the queue, what is free, and forecasts, also as shares of the plan.
+    """Inputs of ``newsvendor``'s trees: the queue, free nodes, and forecasts, also as shares of the plan.
 
-    None that tells the time: with a few months to learn from, trees learn the months. None that needs accounting of
-    the last day: ``gpuctl chain advise`` sees what squeue tells.
+    No clock: with a few months of training data, trees learn the months. No accounting of the last day: ``gpuctl chain
+    advise`` has only squeue.
     """
     planned = np.maximum(rows[:, [look_kernel.PLANNED]], 0.01)
     return np.column_stack([rows[:, look_kernel.PRESENT], forecasts, forecasts / planned])
 
 
 def enough(learnt: Lessons) -> bool:
-    """Whether there is a planned wait at so many looks that trees can be grown."""
+    """Whether enough looks have a planned wait to grow trees."""
     return int((learnt.rows[:, look_kernel.PLANNED] > 0).sum()) >= 2 * LEAST_IN_LEAF
 
 
 def grown(learnt: Lessons, share: float) -> list[lightgbm.Booster]:
-    """Boosted trees of that quantile of the wait as a share of the planned wait; small ones, `BAGS` times."""
+    """Small boosted trees for a quantile of wait / planned wait, `BAGS` times."""
     import lightgbm
 
     planned = learnt.rows[:, look_kernel.PLANNED]
@@ -399,11 +398,11 @@ INPUTS = (
     *(look_kernel.NAMES[k] for k in look_kernel.PRESENT),
     *(f"forecast_{of}{unit}" for unit in ("_h", "_by_plan") for of in ("mean", *SHOWN)),
 )
-"""Names of what `inputs` puts together."""
+"""Names of the columns of `inputs`."""
 
 
 def newsvendor(learnt: Lessons, share: float) -> Callable[[Floats, Floats], Floats]:
-    """That quantile of the wait, in hours, by trees; the planned wait where there is too little to learn from."""
+    """A quantile of the wait in hours, by trees; the planned wait if there is too little training data."""
     if not enough(learnt):
         return lambda rows, _: rows[:, look_kernel.PLANNED]
     models = grown(learnt, share)
@@ -413,14 +412,14 @@ def newsvendor(learnt: Lessons, share: float) -> Callable[[Floats, Floats], Floa
 
 
 def wait_by(rows: Floats, forecasts: Floats, models: Callable[[Floats], list[Floats]]) -> Floats:
-    """The mean of what models say, times the planned wait; no longer than that."""
+    """The mean output of the models x planned wait, at most the planned wait."""
     planned = rows[:, look_kernel.PLANNED]
     mean = np.asarray(np.mean(models(inputs(rows, forecasts)), axis=0), np.float64)
     return np.clip(mean * planned, 0, planned)
 
 
 def _regression(learnt: Lessons, name: str) -> Callable[[Floats], Floats]:
-    """The expected wait by 100 trees, and `EARLY_H` more: S goes once the expected overlap is no longer than that."""
+    """The expected wait by 100 trees plus `EARLY_H`: S is submitted once the expected overlap is at most `EARLY_H`."""
     import lightgbm
 
     options = {

@@ -1,4 +1,4 @@
-"""What ``squeue --json`` tells of a cluster, as the simulator wants it."""
+"""The output of ``squeue --json``, in the form of the simulator."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gpuctl.waits.queue_snapshot import array_tasks
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_HINT = "expected what squeue --json --all --array prints"
+_HINT = "expected the output of squeue --json --all --array"
 MOST_BYTES = 256 << 20
 _MOST_ID, _MOST_NODES, _MOST_MIN, _MOST_S = 2**62, 10**6, 10**9, 10**11
 HOLDS_NODES = frozenset({"RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING", "STAGE_OUT", "SIGNALING", "RESIZING"})
@@ -30,24 +30,24 @@ _WAITS_FOR = ("Dependency", "DependencyNeverSatisfied", "JobHeldUser", "JobHeldA
 
 @dataclass(frozen=True)
 class QueuedJob:
-    """One job as squeue tells it; seconds since 1970.
+    """One job in the output of squeue; seconds since 1970.
 
     Attributes:
         job: its id.
         name: its name.
         user: its user's name.
-        partition: that it waits or runs in.
-        comment: what was given to ``sbatch --comment``.
+        partition: its partition.
+        comment: text of ``sbatch --comment``.
         states: words such as RUNNING, COMPLETING.
         reason: why it waits.
-        nodes: that it holds, or asks for at least.
-        limit_s: of its run time; None: it has none.
-        submit_s: of its submission.
-        start_s: of its start; None: it has not started.
-        end_s: of its end; None: it has not ended.
-        exit_code: of its script; None: it is not told.
-        tasks: that wait, of an array: squeue has one record for all of these; else 1.
-        cut: whether more tasks wait than squeue names.
+        nodes: nodes held, or minimum requested.
+        limit_s: its time limit; None: none.
+        submit_s: its submission.
+        start_s: its start; None: not started.
+        end_s: its end; None: not ended.
+        exit_code: exit code of its script; None: unknown.
+        tasks: pending tasks of an array, which share one record; else 1.
+        cut: whether more tasks are pending than squeue lists.
     """
 
     job: str
@@ -78,12 +78,12 @@ class QueuedJob:
 
     @property
     def eligible(self) -> bool:
-        """Whether it waits for nothing but nodes."""
+        """Whether it waits only for nodes."""
         return self.pending and self.reason not in _WAITS_FOR
 
 
 def read_queue(data: bytes, path: str) -> list[QueuedJob]:
-    """Read what ``squeue --json`` printed.
+    """Read the output of ``squeue --json``.
 
     Raises:
         InputError: it is no such text.
@@ -101,7 +101,7 @@ def read_queue(data: bytes, path: str) -> list[QueuedJob]:
 def _job(job: dict[str, Any]) -> QueuedJob:
     states = frozenset(word.upper() for word in words(job, "job_state"))
     if "REVOKED" in states:
-        # a federated job that another cluster took, which may be called pending here as well
+        # a federated job that another cluster took; this cluster may also list it as pending
         states -= {"PENDING"}
     start, end = _instant(job, "start_time"), _instant(job, "end_time")
     pending = "PENDING" in states
@@ -137,7 +137,7 @@ def _instant(job: dict[str, Any], name: str) -> int | None:
 
 
 def _counted(job: dict[str, Any], name: str, most: int) -> int | None:
-    """A number from 0 to so many: what follows counts in 64 bits."""
+    """A number from 0 to a limit: later sums use 64 bits."""
     found = number(job.get(name))
     if found is not None and not 0 <= found <= most:
         raise ValueError(f"{name} of a job is {str(found)[:30]}, expected 0 to {most:,}")
@@ -145,7 +145,7 @@ def _counted(job: dict[str, Any], name: str, most: int) -> int | None:
 
 
 def when(data: bytes) -> int | None:
-    """Seconds since 1970 at which a queue was so, where it says so itself (Slurm 23.02 and later)."""
+    """Time of a queue in seconds since 1970, if recorded (Slurm 23.02 and later)."""
     try:
         document = json.loads(data)
         return _instant(document, "last_update") if isinstance(document, dict) else None
@@ -155,13 +155,13 @@ def when(data: bytes) -> int | None:
 
 @dataclass(frozen=True)
 class Now:
-    """The cluster at an instant, as an episode that begins with the oldest submission.
+    """The cluster at an instant, as an episode from the oldest submission.
 
     Attributes:
-        arrays: of the episode: what the jobs are.
-        running: numbers of the jobs that hold nodes, their start and limit's minutes.
-        waiting: numbers of those that wait, in order.
-        users: of all jobs, P and S last.
+        arrays: arrays of the episode that describe the jobs.
+        running: numbers of jobs that hold nodes, with minutes of start and of limit.
+        waiting: numbers of pending jobs, in order.
+        users: users of all jobs, P and S last.
         now: the minute.
         p_end: the minute of P's end by its limit.
         size: nodes.
@@ -197,10 +197,10 @@ class Now:
 
 
 def now_of(jobs: Sequence[QueuedJob], p: QueuedJob, pair: Pair, size: int, second: int) -> Now:
-    """Take the jobs of P's partition as those of a cluster of so many nodes.
+    """Treat P's partition as a cluster of `size` nodes.
 
     Raises:
-        InputError: P does not run, or more nodes are held than there are.
+        InputError: P does not run, or jobs hold more nodes than exist.
     """
     if p.start_s is None or not p.holds:
         raise InputError(f"job {p.job} does not run: {', '.join(sorted(p.states))}", hint="try again once it runs")
@@ -216,7 +216,7 @@ def now_of(jobs: Sequence[QueuedJob], p: QueuedJob, pair: Pair, size: int, secon
     large = max((job.nodes for job in waits), default=0)
     if max(held, large) > size:
         raise InputError(
-            f"partition {p.partition}: {held} nodes are held and {large} asked for by one job, more than {size} nodes",
+            f"partition {p.partition}: {held} nodes are held and {large} requested by one job, more than {size} nodes",
             hint="name the nodes of the partition with --nodes",
         )
     ordered = [*runs, *waits]
@@ -232,7 +232,7 @@ def now_of(jobs: Sequence[QueuedJob], p: QueuedJob, pair: Pair, size: int, secon
     }
     arrays["ticks"] = arrays["limit"].copy()
     arrays["key"] = 3600 * arrays["nodes"] - 25 * size * np.append(arrays["minute"][:-1], 0)
-    # the kernel keeps the line in the order of its key
+    # the kernel keeps the queue ordered by key
     waiting = sorted(range(len(runs), len(ordered)), key=lambda j: (-int(arrays["key"][j]), j))
     until = [max(job.start_s // 60 - first + limit[k], now + 1) for k, job in enumerate(runs)]  # type: ignore[operator]
     running = [(k, job.start_s // 60 - first, until[k]) for k, job in enumerate(runs)]  # type: ignore[operator]

@@ -1,7 +1,7 @@
-"""Drives a chain on a real Slurm: looks at the queue, decides, submits, and writes all down before it does it.
+"""Drive a chain on a real Slurm: check the queue, decide, write the intention down, submit.
 
-Whenever this is killed, the next run goes on where it was. A job is submitted under a name that nobody else has; where
-a journal ends between an intention and its outcome, Slurm is asked for that name before anything is submitted again.
+After a kill at any time, the next run continues. Each job has a unique name; if a journal ends between an intention and
+its outcome, gpuctl looks that name up in Slurm before it submits again.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from gpuctl.research.chain.slurm_calls import Slurm
 
 AS_WANTED = frozenset({"COMPLETED", "TIMEOUT"})
-"""Ends after which a chain goes on."""
+"""Final states after which a chain continues."""
 
 ENDS = AS_WANTED | {
     "FAILED", "CANCELLED", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE", "REVOKED",
 }  # fmt: skip
 
 MOST_TRIES = 5
-"""Submissions of a job of which Slurm takes none, after which the chain stops."""
+"""The chain stops after this many lost submissions of a job."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class Decision:
     """Whether to submit the next job.
 
     Attributes:
-        submit: whether to do so now.
-        depend: whether it is to depend on the end of the one before.
-        why: in words.
+        submit: whether to submit now.
+        depend: whether the job depends on the end of the previous one.
+        why: the reason in words.
     """
 
     submit: bool
@@ -52,16 +52,16 @@ class Runner:
     """A chain, its journal and Slurm.
 
     Attributes:
-        spec: the chain that is wanted.
-        slurm: whom to ask.
-        journal: what has been done.
-        decide: says whether to submit a successor, from the queue, P and the time.
-        clock: seconds since 1970.
-        settle_s: for which a job whose submission is unsure must be absent from Slurm before it is submitted again.
-        dry: decide and say so, but submit, cancel and write nothing.
-        report: is told each thing that happens.
-        absent_since: of the unsure submission, the first look that did not find it.
-        last_message: the last decision to wait, so that it is said once.
+        spec: the wanted chain.
+        slurm: access to Slurm.
+        journal: the journal.
+        decide: decides whether to submit a successor, from the queue, P and the time.
+        clock: returns seconds since 1970.
+        settle_s: seconds for which an unsure job must be absent from Slurm before resubmission.
+        dry: decide and report; submit, cancel and write nothing.
+        report: called with each event.
+        absent_since: first look that did not find the unsure submission.
+        last_message: the last decision to wait, to report it once.
     """
 
     spec: ChainSpec
@@ -76,11 +76,11 @@ class Runner:
     last_message: str = ""
 
     def step(self) -> bool:
-        """Look once, and do what is to be done; returns whether the chain is over.
+        """Check once and act; returns whether the chain is over.
 
         Raises:
-            InputError: Slurm does not answer; nothing is known, so nothing was done.
-            RefusedError: Slurm does not want the job; the chain has stopped.
+            InputError: Slurm does not answer; nothing was done.
+            RefusedError: Slurm refuses the job; the chain has stopped.
         """
         state = self.journal.state
         if state.over:
@@ -95,10 +95,10 @@ class Runner:
             return False
         return self._go_on(queue)
 
-    # ---- what has come of a submission
+    # ---- the outcome of a submission
 
     def _settle(self, queue: Sequence[QueuedJob], number: int) -> None:
-        """Find out whether a job was submitted, of which the journal knows only that it was to be."""
+        """Find out whether a job was submitted if the journal has only the intention."""
         name = self._name(number)
         since = self._last(log.SUBMITTING)["at_s"]
         found = [job.job for job in queue if name in {job.name, job.comment}]
@@ -128,7 +128,7 @@ class Runner:
         self._submit(number, Decision(True, depend and before is not None, "Slurm did not get it"), before)
 
     def _cancel_doubles(self, queue: Sequence[QueuedJob]) -> None:
-        """See that no job is there twice: Slurm may have acted late on a request that was taken for lost."""
+        """Check that no job exists twice: Slurm may have executed a seemingly lost request late."""
         for number, job in self.journal.state.jobs.items():
             name = self._name(number)
             for other in queue:
@@ -136,7 +136,7 @@ class Runner:
                     self._write(log.NOTED, text=f"job {other.job} is job {number} a second time: cancelled")
                     self._cancel(other.job)
 
-    # ---- what is to be done
+    # ---- the next action
 
     def _go_on(self, queue: Sequence[QueuedJob]) -> bool:
         jobs, ended = self.journal.state.jobs, dict(self.journal.state.ended)
@@ -148,7 +148,7 @@ class Runner:
                     break
                 self._write(log.ENDED, number=number, job=jobs[number], state=end)
                 ended[number] = end
-            # also of an end that stands in the journal: the look that wrote it may not have come as far as to stop
+            # also for an end in the journal: the run that wrote it may have been killed before the stop
             if end not in AS_WANTED and not self.spec.go_on:
                 return self._stop(queue, number, end)
         last = max(jobs)
@@ -169,7 +169,7 @@ class Runner:
         return False
 
     def _end(self, queue: Sequence[QueuedJob], number: int) -> str | None:
-        """How a job has ended; None: it has not, as far as is known. Absence from the queue is no end."""
+        """How a job ended; None: not known to have ended. Absence from the queue is no end."""
         p = self._find(queue, number)
         if p is not None:
             return next(iter(sorted(p.states & ENDS)), None) if not (p.pending or p.holds) else None
@@ -186,7 +186,7 @@ class Runner:
         return record.state if record.state in ENDS else None
 
     def _stop(self, queue: Sequence[QueuedJob], number: int, state: str) -> bool:
-        """Cancel what waits for a job that has failed, then stop; what Slurm no longer has cannot be cancelled."""
+        """Cancel jobs that wait for a failed job, then stop; jobs gone from Slurm cannot be cancelled."""
         for other, job in self.journal.state.jobs.items():
             seen = self._find(queue, other)
             if other > number and seen is not None and (seen.pending or seen.holds):

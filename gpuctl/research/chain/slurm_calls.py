@@ -25,24 +25,24 @@ _OTHERWISE = {
     **dict.fromkeys((f"SQUEUE_{word}" for word in ("ACCOUNT", "LICENSES", "NAMES", "PARTITION", "QOS", "USERS")),
                     "squeue would not show the whole queue"),
 }  # fmt: skip
-"""Environment variables that say of sbatch and squeue what no option says."""
+"""Environment variables that change sbatch and squeue without an option."""
 _FIELDS = ("JobIDRaw", "JobName", "State", "Start", "End", "ExitCode")
 _UNSURE = ("timed out", "unable to contact", "zero bytes", "connection", "communication", "try again", "temporar")
 
 
 class RefusedError(InputError):
-    """Slurm has refused a job, for good."""
+    """Slurm has refused a job permanently."""
 
 
 class UnsureError(InputError):
-    """Whether Slurm has taken a job is not known."""
+    """It is unknown whether Slurm has accepted a job."""
 
 
 def check_environment(environ: Mapping[str, str]) -> None:
-    """See that sbatch and squeue do what they are asked for.
+    """Check that sbatch and squeue work as requested.
 
     Raises:
-        UsageError: a variable of the environment says otherwise.
+        UsageError: an environment variable changes their behaviour.
     """
     for name, why in _OTHERWISE.items():
         if name in environ:
@@ -57,8 +57,8 @@ class Ended:
         job: its id.
         name: its name.
         state: in Slurm's words: COMPLETED, FAILED …
-        start_s: of its start, since 1970; None: it never started.
-        end_s: of its end; None: it has not ended.
+        start_s: its start, since 1970; None: it never started.
+        end_s: its end; None: not ended.
     """
 
     job: str
@@ -73,22 +73,22 @@ class Slurm:
     """How to reach Slurm.
 
     Attributes:
-        timeout_s: seconds that each call may take.
+        timeout_s: time limit per call, s.
     """
 
     timeout_s: float = 60.0
 
     def queue(self) -> list[QueuedJob]:
-        """The jobs of the queue, and those that have ended lately; all tasks of an array that wait are one record.
+        """Jobs in the queue and jobs that ended recently; pending tasks of an array are one record.
 
         Raises:
-            InputError: squeue does not answer, or not in JSON.
+            InputError: squeue does not answer in JSON.
         """
         command = ["squeue", "--json", "--all", "--array", "--states=all"]
         return read_queue(output(command, timeout_s=self.timeout_s, settings=_ENVIRONMENT), "squeue")
 
     def accounting(self, *, job: str = "", name: str = "", since_s: float = 0) -> list[Ended]:
-        """Jobs of the accounting, by id or by name.
+        """Jobs in the accounting, by ID or name.
 
         Raises:
             InputError: sacct does not answer.
@@ -132,14 +132,14 @@ class Slurm:
         output(["scancel", job], timeout_s=self.timeout_s, settings=_ENVIRONMENT)
 
     def submit(self, options: Sequence[str], script: Path, lock: int) -> str:
-        """Submit a script; sbatch holds on to a lock as long as it runs, even where this process is killed.
+        """Submit a script; sbatch holds a lock while it runs, even if this process is killed.
 
         Returns:
             the id of the job.
 
         Raises:
-            RefusedError: Slurm does not want such a job.
-            UnsureError: it may have taken it or not.
+            RefusedError: Slurm refuses the job.
+            UnsureError: Slurm may or may not have accepted the job.
         """
         command = ["sbatch", "--parsable", *options, str(script)]
         try:

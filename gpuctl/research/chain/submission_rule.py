@@ -22,10 +22,10 @@ ACCRUE = "ACCRUE_ALWAYS"
 def submission_rule(
     spec: ChainSpec, model: Model | None, slurm: Slurm
 ) -> Callable[[Sequence[QueuedJob], QueuedJob, float], Decision]:
-    """The rule of a chain: says whether to submit the successor of a running job now.
+    """The rule of a chain: decides whether to submit the successor of a running job now.
 
-    With ``ACCRUE_ALWAYS`` at once, depending on the job's end. Else as a model says. Without a model, or where it
-    cannot know, `ChainSpec.lead_s` before the end that the limit sets.
+    With ``ACCRUE_ALWAYS``, submit at once, depending on the job's end. Otherwise use the model; without a model or
+    forecast, submit `ChainSpec.lead_s` before the end by the limit.
     """
     flags: list[frozenset[str]] = []
 

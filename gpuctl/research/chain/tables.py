@@ -18,11 +18,10 @@ if TYPE_CHECKING:
 
 _ENDS = {"low": "Lower end", "high": "Upper end"}
 _TEXTS = {
-    "interruption_h": "Mean hours from P's end to S's start; 0 where S starts sooner.",
-    "reduction_pct": "How much less interruption than under reactive, of the sum over the starts; empty where that has "
-    "none.",
+    "interruption_h": "Mean hours from P's end to S's start; 0 if S starts earlier.",
+    "reduction_pct": "Reduction of the summed interruption, relative to reactive; empty if reactive has none.",
     "zero_pct": "Share of the starts without interruption.",
-    "overlap_h": "Mean hours in which both run; 0 where S starts after P's end.",
+    "overlap_h": "Mean hours in which both run; 0 if S starts after P's end.",
     "cost_h": "outage cost x interruption_h + overlap_h.",
 }
 
@@ -37,11 +36,11 @@ def _figure(name: str) -> Column:
 
 SUMMARY = (
     Column("policy", "-", "The rule by which S is submitted."),
-    Column("level", "-", "all starts, or those whose interruption under reactive is at most 2 h (light), at most 12 h "
+    Column("level", "-", "all starts, or starts whose interruption under reactive is at most 2 h (light), at most 12 h "
            "(medium), or more (heavy)."),
     Column("starts", "starts", "Starts counted."),
     *(_figure(name) for name in FIGURES[:5]),
-    Column("train_s", "s", "CPU seconds to train, its simulations included; empty: it learns nothing."),
+    Column("train_s", "s", "CPU seconds to train, including simulations; empty: the policy does not learn."),
     *(_figure(name) for name in FIGURES[5:]),
     Column("aimed_cost", "-", "The outage cost that the rule uses: below that of --outage-cost where --max-overlap "
            "asks for it; empty: it uses none."),
@@ -49,7 +48,7 @@ SUMMARY = (
 OUTCOMES = (
     Column("policy", "-", "The rule by which S is submitted."),
     Column("start", "-", "The start, on the log's own clock; seconds count from it."),
-    Column("hand_over", "-", "Number of the hand-over in the chain, from 1: of one job to the next."),
+    Column("hand_over", "-", "Number of the hand-over from one job of the chain to the next, from 1."),
     Column("p_end_s", "s", "End of P."),
     Column("s_submit_s", "s", "Submission of S."),
     Column("s_start_s", "s", "Start of S."),
@@ -73,7 +72,7 @@ def result(
     command: str,
     sources: tuple[SourceInfo, ...],
 ) -> Analysis:
-    """Put the tables of `gpuctl.research.chain.evaluate.run` together as a result."""
+    """Assemble the tables of `gpuctl.research.chain.evaluate.run` as a result."""
     summary, outcomes, forecasts, frontier = frames
     population = note(
         "{n:,} start{n||s}, every four hours; each has {warm:,} day{warm||s} of warm-up, {jobs:,} job{jobs||s} in a "
@@ -91,12 +90,12 @@ def result(
     tables = (
         ResultTable(
             name="chain", section="chain", title="Chain policies", population=population, notes=(), columns=SUMMARY,
-            question="How long are the gaps between jobs of a chain, and at the price of how much overlap?",
+            question="How long are the gaps between jobs of a chain, and how much overlap do they cost?",
             frame=summary.select(column.name for column in SUMMARY), first_columns=9,
         ),
         ResultTable(
             name="chain_starts", section="chain", title="Chain policies, start by start", population=population,
-            question="What came of each policy at each start?", notes=(), columns=OUTCOMES,
+            question="What is the outcome of each policy at each start?", notes=(), columns=OUTCOMES,
             frame=outcomes.select(column.name for column in OUTCOMES), detail=True,
         ),
         ForecastRow.table(forecasts, population),
@@ -115,9 +114,9 @@ def result(
                 limit=evaluation.pair.limit_min,
                 lasts=evaluation.pair.lasts_min,
             ),
-            "looks": literal("each ten minutes of the clock, P's end noticed there")
+            "looks": literal("every ten minutes of the clock, P's end noticed there")
             if evaluation.grid
-            else literal("each ten minutes from P's start, submissions to the minute"),
+            else literal("every ten minutes from P's start, submissions to the minute"),
             "outage cost": note(
                 "{cost} h of overlap for an hour of interruption", cost=literal(number(evaluation.outage_cost))
             ),

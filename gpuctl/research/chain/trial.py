@@ -1,4 +1,4 @@
-"""Starts of a chain of jobs in a log, and what comes of each policy there."""
+"""Starts of a chain of jobs in a log, and the outcome of each policy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EVERY_S = 4 * 3600
 """From one start to the next."""
 
 FEWEST_STARTS = 30
-"""To learn from; five days."""
+"""Fewest starts to learn from; five days."""
 
 AHEAD_S = 3 * DAY_S
 """From P's submission to the last submission of the trace, for a chain of two jobs."""
@@ -32,19 +32,19 @@ AHEAD_S = 3 * DAY_S
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What is to be evaluated.
+    """Settings of an evaluation.
 
     Attributes:
         size: nodes of the cluster.
-        pair: what P and S ask for.
-        policies: names of `ALL`.
-        split_s: starts from then on are for the score, those whose days end before it are to learn from.
+        pair: shape of P and S.
+        policies: names in `ALL`.
+        split_s: starts from here on are scored; starts whose days end before it are for training.
         from_s: the first start to learn from.
         outage_cost: of an hour of interruption, an hour of overlap costing 1.
-        warm_up_s: from the empty cluster to P's submission.
-        jobs: of each chain.
-        grid: whether models are asked, and P's end is noticed, each ten minutes only, as by Mirage's authors.
-        max_overlap_h: hours of overlap that policies of `bound.BOUNDED` may cause in the mean; None: no bound.
+        warm_up_s: time from the empty cluster to P's submission.
+        jobs: jobs of each chain.
+        grid: query models and notice P's end only every ten minutes, as Mirage's authors do.
+        max_overlap_h: largest mean overlap of policies in `bound.BOUNDED`, hours; None: no bound.
     """
 
     size: int
@@ -65,14 +65,14 @@ class Evaluation:
 
 
 class Trial:
-    """Starts of a log, as they are wanted."""
+    """Starts of a log by the settings."""
 
     def __init__(self, log: Log, evaluation: Evaluation) -> None:
         self.log, self.evaluation = log, evaluation
         self.history = History(log)
 
     def start(self, begin: int, chain: Sequence[Link] = ()) -> Start:
-        """A start at that second, its P the first job of a chain or the last one of `chain`."""
+        """A start at a second; P is the first job of a chain, or the last one of `chain`."""
         wanted = self.evaluation
         situation = Situation(
             self.log, begin, wanted.size, wanted.pair, p_submit_s=wanted.warm_up_s, arrivals_s=wanted.arrivals_s,
@@ -81,7 +81,7 @@ class Trial:
         return start_of(situation, begin, self.history, grid=wanted.grid)
 
     def chain(self, begin: int, first: Start, name: str, rule: Rule) -> list[Outcome]:
-        """What comes of a chain of jobs, each submitted by the rule: its hand-overs."""
+        """The hand-overs of a chain of jobs, each submitted by the rule."""
         links = [Link(first.situation.p_submit_min, first.situation.p_submit_min)]
         outcomes = []
         for k in range(self.evaluation.jobs - 1):
@@ -93,7 +93,7 @@ class Trial:
 
 
 def hand_over(start: Start, name: str, rule: Rule) -> tuple[Outcome, Link]:
-    """What comes of one P and its S, which goes at the latest when P's end is noticed."""
+    """The outcome of one P and its S, which is submitted no later than P's end is noticed."""
     at = min(rule.minute(start), start.p_ends if name in OFFLINE else start.forced)
     since = start.p_ends - start.situation.pair.lasts_min + 1 if name == "dependency" else at
     outcome = start.situation.outcome(start.situation.initial_state(), at, since)
@@ -101,4 +101,4 @@ def hand_over(start: Start, name: str, rule: Rule) -> tuple[Outcome, Link]:
 
 
 OFFLINE = ("reactive", "avg", "asap", "dependency", "quantile")
-"""Policies that need no looks: these are never late, as in the authors' programs."""
+"""Policies without looks: never late, as in the authors' programs."""
