@@ -259,7 +259,7 @@ def test_what_makes_no_sense_is_refused(log: Log) -> None:
         run(log, asked)
     with pytest.raises(InputError, match="to learn from"):
         run(log, Evaluation(6, Pair(1, 1440), ("plan",), 10 * DAY_S, 5 * DAY_S, 1.0))
-    with pytest.raises(InputError, match=r"ask for more than 2 nodes: \d+ \(3 nodes\)"):
+    with pytest.raises(InputError, match=r"request more than 2 nodes: \d+ \(3 nodes\)"):
         run(log, Evaluation(2, Pair(1, 1440), ("plan",), 16 * DAY_S, 5 * DAY_S, 1.0))
     with pytest.raises(UsageError, match="keeps a bound"):
         evaluate.check_bound(2, ("reactive", "best"))

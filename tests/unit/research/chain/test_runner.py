@@ -327,7 +327,7 @@ def test_what_slurm_refuses_ends_the_chain(tmp_path: Path) -> None:
 
 def test_a_journal_is_of_one_chain_and_one_process(tmp_path: Path) -> None:
     path = tmp_path / "j"
-    with Journal(path, "svc"), pytest.raises(UsageError, match="has this journal"):
+    with Journal(path, "svc"), pytest.raises(UsageError, match="holds this journal"):
         Journal(path, "svc", wait_s=0)
     with pytest.raises(UsageError, match="'svc', not 'other'"):
         Journal(path, "other")
