@@ -20,7 +20,7 @@ from tests.failure_corpus import HIGH, Outcome, cases, confusion, judge, scanner
 
 def accuracy(split: str, *, told: bool, show_wrong: bool) -> None:
     """Print accuracy by reason, and the confusion of what was not right."""
-    outcomes = [judge(case, told=told) for case in cases(split)]
+    outcomes = [judge(case, with_facts=told) for case in cases(split)]
     failing = [one for one in outcomes if one.case.reason is not None]
     fine = [one for one in outcomes if one.case.reason is None]
     print(f"\n== {split}, {'with exit code and state' if told else 'from the logs alone'}")

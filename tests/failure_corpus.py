@@ -77,7 +77,7 @@ def cases(split: str) -> list[Case]:
 _STATES = {"cancelled": State.KILLED}
 
 
-def judge(case: Case, *, told: bool) -> Outcome:
+def judge(case: Case, *, with_facts: bool) -> Outcome:
     """Classify a case from its logs; `told`: with its exit code and state, as the scheduler would say them."""
     matches: list[Match] = []
     for path in case.files:
@@ -85,7 +85,7 @@ def judge(case: Case, *, told: bool) -> Outcome:
             scan = scanner().scan(stream)
         name = path.name if len(case.files) > 1 else ""
         matches += (match._replace(stream=name) for match in (*scan.matches, *scan.telling))
-    return Outcome(case, classify(matches, scanner().table, case.facts if told else None))
+    return Outcome(case, classify(matches, scanner().table, case.facts if with_facts else None))
 
 
 def wrong_category(outcome: Outcome, table: Table) -> bool:

@@ -25,7 +25,7 @@ CLUSTER = "philly"
 
 
 @dataclass
-class Kept:
+class RecordingSink:
     """A sink of an empty store that keeps what is inserted, and counts as the ledger does."""
 
     cluster: str = CLUSTER
@@ -81,7 +81,7 @@ class Kept:
 
 
 @dataclass
-class OneFile(Kept):
+class OneFile(RecordingSink):
     """A sink that writes straight into a store."""
 
     store: Store = field(kw_only=True)
@@ -108,7 +108,7 @@ class OneFile(Kept):
         return frame.with_columns(frame[name].dt.strftime("%Y-%m-%d %H:%M:%S") for name in stamps).to_dicts()
 
 
-def load_into(sink: Kept, fmt: Format, data: bytes | str) -> None:
+def load_into(sink: RecordingSink, fmt: Format, data: bytes | str) -> None:
     """Load bytes as one file of a format; the ledger's sum is checked."""
     fmt.load(io.BytesIO(data.encode() if isinstance(data, str) else data), sink)
     assert sink.rows_in == sink.rows_loaded + sink.rows_already_stored + len(sink.rejects)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.philly_log import Kept
+from tests.philly_log import RecordingSink
 
 if TYPE_CHECKING:
     import polars as pl
@@ -46,7 +46,7 @@ def real(*parts: str) -> Path:
 
 
 @dataclass
-class Loose(Kept):
+class Loose(RecordingSink):
     """A sink of an empty store; changes of what is in it come to nothing."""
 
     cluster: str = CLUSTER

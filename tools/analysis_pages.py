@@ -24,12 +24,12 @@ START = "<!-- Result tables, written by `make docs` from queries/*.sql: do not e
 
 def tables_of(section: str) -> list[Query]:
     """Return the tables of a section, in the order in which they are shown."""
-    return [asked for asked in built_in().values() if asked.section == section]
+    return [query for query in built_in().values() if query.section == section]
 
 
-def title_of(asked: Query) -> str:
+def title_of(query: Query) -> str:
     """Return the heading of a table."""
-    return f"`{asked.name}`: {asked.title}"
+    return f"`{query.name}`: {query.title}"
 
 
 def filled(paragraph: str) -> str:
@@ -37,17 +37,17 @@ def filled(paragraph: str) -> str:
     return textwrap.fill(paragraph, 120, break_long_words=False, break_on_hyphens=False)
 
 
-def described(asked: Query) -> str:
+def described(query: Query) -> str:
     """Return the Markdown of one table."""
-    kind = " Exported and charted, not printed unless asked for with `--table`." if asked.detail else ""
-    needs = f" Needs: {asked.needs}." if asked.needs else ""
-    columns = [f"| `{c.name}` | {c.unit} | {c.description.replace('|', chr(92) + '|')} |" for c in asked.columns]
+    kind = " Exported and charted, not printed unless asked for with `--table`." if query.detail else ""
+    needs = f" Needs: {query.needs}." if query.needs else ""
+    columns = [f"| `{c.name}` | {c.unit} | {c.description.replace('|', chr(92) + '|')} |" for c in query.columns]
     lines = [
-        f"## {title_of(asked)}",
+        f"## {title_of(query)}",
         "",
-        filled(f"{asked.question}{kind}{needs}"),
+        filled(f"{query.question}{kind}{needs}"),
         "",
-        filled(f"Population (`{{…}}` is a number of your trace): {in_plural(asked.population)}"),
+        filled(f"Population (`{{…}}` is a number of your trace): {in_plural(query.population)}"),
         "",
         "| column | unit | definition |",
         "|---|---|---|",
@@ -66,8 +66,8 @@ def listed() -> str:
     lines = []
     for key, heading in SECTIONS:
         rows = [
-            f"| [`{asked.name}`](analyses/{key}.md#{anchor(title_of(asked))}) | {asked.question} |"
-            for asked in tables_of(key)
+            f"| [`{query.name}`](analyses/{key}.md#{anchor(title_of(query))}) | {query.question} |"
+            for query in tables_of(key)
         ]
         lines += [f"## {heading}", "", f"Section `{key}`: [analyses/{key}.md](analyses/{key}.md)", ""]
         lines += ["| table | answers |", "|---|---|", *rows, ""]
@@ -92,7 +92,7 @@ def main() -> None:
     new = {INDEX: below(INDEX, LIST, listed())}
     for key in sections:
         path = PAGES / f"{key}.md"
-        new[path] = below(path, START, "\n\n".join(described(asked) for asked in tables_of(key)))
+        new[path] = below(path, START, "\n\n".join(described(query) for query in tables_of(key)))
     for path, text in new.items():
         if "--check" not in sys.argv[1:]:
             path.write_text(text, "utf-8")

@@ -41,8 +41,8 @@ def started(*words: str, env: Mapping[str, str]) -> subprocess.CompletedProcess[
 
 def help_page(*command: str, run: Callable[..., subprocess.CompletedProcess[str]] = started) -> str:
     """Return what ``gpuctl COMMAND --help`` prints on a terminal 80 columns wide."""
-    said = run(*command, "--help", env={"COLUMNS": "80", "NO_COLOR": "1"}).stdout
-    return "\n".join(line.rstrip() for line in said.strip("\n").splitlines())
+    text = run(*command, "--help", env={"COLUMNS": "80", "NO_COLOR": "1"}).stdout
+    return "\n".join(line.rstrip() for line in text.strip("\n").splitlines())
 
 
 def commands_in(page: str) -> list[str]:

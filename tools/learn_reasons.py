@@ -34,7 +34,7 @@ def examples() -> list[tuple[str, str, str]]:
             found += [(f"signature {signature.id}", line, signature.reason) for line in signature.examples]
     for case in cases("dev"):
         if case.reason is not None:
-            verdict = judge(case, told=True)
+            verdict = judge(case, with_facts=True)
             if verdict.right and verdict.verdict.evidence and verdict.verdict.stream != "scheduler":
                 found.append((f"program {case.program}", verdict.verdict.evidence, case.reason))
     return found
@@ -77,8 +77,8 @@ def check(found: list[tuple[str, str, str]], names: list[str]) -> dict[str, floa
         model = learned.Model(tuple(names), weights.astype(np.float32))
         for family, line, reason in found:
             if part[family] == fold:
-                said, odds = model.read(line)
-                sure.append((odds, said == reason))
+                reason_found, odds = model.read(line)
+                sure.append((odds, reason_found == reason))
     for least in (0.0, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9):
         hits = [right for odds, right in sure if odds >= least]
         if hits:

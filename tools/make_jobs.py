@@ -41,8 +41,8 @@ def jobs() -> list[tuple[str, int, int, int, str, int]]:
             sizes, weights = SIZES[queue]
             gpus = rng.choices(sizes, weights)[0]
         duration = max(30, round(rng.lognormvariate(0, 1.2) * MEDIAN_S[queue]))
-        asked = -(-round(duration * rng.uniform(1.1, 4)) // 600) * 600
-        rows.append((f"job{number:03}", round(at), duration, gpus, queue, asked))
+        limit_text = -(-round(duration * rng.uniform(1.1, 4)) // 600) * 600
+        rows.append((f"job{number:03}", round(at), duration, gpus, queue, limit_text))
         last = at
     return rows
 

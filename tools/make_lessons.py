@@ -138,8 +138,8 @@ class Site:
     def speed(self, job: Job) -> float:
         """Of a running job, where and beside whom it is now."""
         spread = len(job.places) > -(-job.gpus // GPUS)
-        beside = any(len(self.on[s]) > 1 for s, _ in job.places)
-        return (self.planted.slowdown if spread else 1.0) * (self.planted.interference if beside else 1.0)
+        shared = any(len(self.on[s]) > 1 for s, _ in job.places)
+        return (self.planted.slowdown if spread else 1.0) * (self.planted.interference if shared else 1.0)
 
 
 def run(jobs: list[Job], planted: Planted) -> None:
@@ -180,13 +180,13 @@ def run(jobs: list[Job], planted: Planted) -> None:
                 job.queued = now
                 waiting.append(job)
                 heapq.heappush(events, (now + planted.relax_s, 2, number, 0))
-        kept, failed = [], set()
+        remaining, failed = [], set()
         for one in waiting:
             anywhere = now - one.queued >= planted.relax_s
             places = None if (one.gpus, anywhere) in failed else site.place(one.gpus, anywhere=anywhere)
             if places is None:
                 failed.add((one.gpus, anywhere))
-                kept.append(one)
+                remaining.append(one)
                 continue
             one.places = tuple((s, tuple(site.free[s][:k])) for s, k in places)
             for s, k in places:
@@ -196,7 +196,7 @@ def run(jobs: list[Job], planted: Planted) -> None:
             one.left = one.work / one.parts
             one.attempts.append(Attempt(now, one.places, []))
             change(set().union(*(site.on[s] for s, _ in one.places)), now)
-        waiting = kept
+        waiting = remaining
 
 
 def stamp(second: float) -> str:

@@ -56,9 +56,9 @@ def jobs() -> list[tuple[object, ...]]:
         gpus = rng.choices(sizes, weights)[0]
         duration = max(60, round(rng.lognormvariate(0, 1.1) * MEDIAN_S[queue]))
         qos = "high" if queue == "production" and rng.random() < 0.3 else "low" if rng.random() < 0.2 else "normal"
-        asked = limit_s(rng, duration)
+        limit_text = limit_s(rng, duration)
         rows.append((
-            f"{number}", round(at), duration, gpus, queue, asked, user, USERS[user], qos, 6 * gpus, 48_000 * gpus
+            f"{number}", round(at), duration, gpus, queue, limit_text, user, USERS[user], qos, 6 * gpus, 48_000 * gpus
         ))  # fmt: skip
     return rows
 

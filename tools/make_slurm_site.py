@@ -63,10 +63,10 @@ def jobs(count: int, seed: int) -> list[tuple[int, int, int, int, str, str]]:
 def accounting(folder: Path, count: int, seed: int) -> str:
     """What sacct would say of them, each start and end by the policy."""
     path = folder / "site.csv"
-    told = jobs(count, seed)
+    drawn = jobs(count, seed)
     lines = ["job_id,submit_time,duration,num_gpus,user,vc,requested_time"]
     lines += [
-        f"{k},{at},{run},{gpus},{user},{queue},{limit}" for k, (at, run, limit, gpus, user, queue) in enumerate(told)
+        f"{k},{at},{run},{gpus},{user},{queue},{limit}" for k, (at, run, limit, gpus, user, queue) in enumerate(drawn)
     ]
     path.write_text("\n".join(lines) + "\n")
     work = read_jobs(path)
@@ -74,13 +74,13 @@ def accounting(folder: Path, count: int, seed: int) -> str:
     outcome = replay(work, cluster, [("slurm", {})], processes=1)[0]
     starts = dict(zip(outcome.jobs["job"].to_list(), outcome.jobs["start_s"].to_list(), strict=True))
     rows = [HEADER]
-    for k, (at, run, limit, gpus, user, queue) in enumerate(told):
+    for k, (at, run, limit, gpus, user, queue) in enumerate(drawn):
         begin = max(at, int(starts[str(k)]))
         submit, start, end = (f"{BEGIN + timedelta(seconds=s):%Y-%m-%dT%H:%M:%S}" for s in (at, begin, begin + run))
         state = "TIMEOUT" if run == limit else "COMPLETED"
-        asked = f"{limit // DAY_S}-{limit % DAY_S // 3600:02}:00:00"
+        limit_text = f"{limit // DAY_S}-{limit % DAY_S // 3600:02}:00:00"
         tres = f"billing={gpus},cpu={gpus * 8},gres/gpu={gpus},node={-(-gpus // GPUS)}"
-        cells = [str(1000 + k), user, queue, state, submit, submit, start, end, asked, str(-(-gpus // GPUS)), tres]
+        cells = [str(1000 + k), user, queue, state, submit, submit, start, end, limit_text, str(-(-gpus // GPUS)), tres]
         rows.append("|".join(cells))
     return "\n".join(rows) + "\n"
 

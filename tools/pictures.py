@@ -50,20 +50,20 @@ def on_terminal(command: list[str]) -> str:
     Raises:
         subprocess.CalledProcessError: the command did not exit with 0.
     """
-    ours, theirs = pty.openpty()
-    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+    parent_end, child_end = pty.openpty()
+    ioctl(child_end, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     env = {**os.environ, "PATH": path, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
     for name in ("NO_COLOR", "COLUMNS", "LINES"):
         env.pop(name, None)
     with subprocess.Popen(
-        command, cwd=ROOT, env=env, stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL
+        command, cwd=ROOT, env=env, stdin=child_end, stdout=child_end, stderr=subprocess.DEVNULL
     ) as process:
-        os.close(theirs)
+        os.close(child_end)
         chunks = []
-        while chunk := read_some(ours):
+        while chunk := read_some(parent_end):
             chunks.append(chunk)
-    os.close(ours)
+    os.close(parent_end)
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
     return b"".join(chunks).decode().replace("\r\n", "\n")

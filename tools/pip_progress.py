@@ -36,22 +36,22 @@ def main(arguments: list[str]) -> int:
     """Run pip with these arguments."""
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", *arguments]
     terminal, start, found, before = sys.stderr.isatty(), time.monotonic(), 0, ""
-    said: deque[str] = deque(maxlen=KEPT)
+    last_lines: deque[str] = deque(maxlen=KEPT)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace") as pip:
         for line in pip.stdout or ():
-            said.append(line)
+            last_lines.append(line)
             stage, words, found = stage_of(line, found)
-            told = f"{time.monotonic() - start:4.0f} s  {words}"
+            text = f"{time.monotonic() - start:4.0f} s  {words}"
             if stage and terminal:
-                sys.stderr.write(f"\r\x1b[K{told[: shutil.get_terminal_size().columns - 1]}")
+                sys.stderr.write(f"\r\x1b[K{text[: shutil.get_terminal_size().columns - 1]}")
                 sys.stderr.flush()
             elif stage and stage != before:
-                sys.stderr.write(f"{told}\n")
+                sys.stderr.write(f"{text}\n")
             before = stage or before
     if terminal and before:
         sys.stderr.write("\r\x1b[K")
     if pip.returncode:
-        sys.stderr.write("".join(said))
+        sys.stderr.write("".join(last_lines))
     else:
         sys.stderr.write(f"{time.monotonic() - start:4.0f} s  installed\n")
     return pip.returncode

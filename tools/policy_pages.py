@@ -27,16 +27,16 @@ PARAMETERS = "<!-- Parameters, written by `make docs` from the code: do not edit
 def facts(kind: type[Policy]) -> str:
     """Return the table of what is true of a policy whatever its parameters are."""
     if not kind.oracle:
-        told = "no run times"
+        given = "no run times"
     elif kind.predicts:
-        told = "true run times, which no real scheduler knows; with `--run-times` predicted ones in their place"
+        given = "true run times, which no real scheduler knows; with `--run-times` predicted ones in their place"
     else:
-        told = "true run times, which no real scheduler knows"
+        given = "true run times, which no real scheduler knows"
     if kind.plans:
-        told += "; time limits (`--limits-from`)"
+        given += "; time limits (`--limits-from`)"
     counts = "with `--resources` they count" if kind.resources else "ignored: only GPUs count"
     rows = [
-        ("it is given", told),
+        ("it is given", given),
         ("preempts", "yes" if kind.preempts else "no"),
         ("CPUs and memory", counts),
         ("source", kind.source),
@@ -106,9 +106,9 @@ def listed() -> str:
     rows = ["| policy | what | preempts | oracle |", "|---|---|---|---|"]
     for name in BUILT_IN:
         kind = find(name)
-        told = "yes" if kind.oracle else ""
+        given = "yes" if kind.oracle else ""
         preempts = "yes" if kind.preempts else ""
-        rows.append(f"| [{name}](policies/{name}.md) | {cell(kind.title)} | {preempts} | {told} |")
+        rows.append(f"| [{name}](policies/{name}.md) | {cell(kind.title)} | {preempts} | {given} |")
     return "\n".join(rows)
 
 

@@ -167,7 +167,7 @@ class _SiteFiles:
         [path, *others] = dict.fromkeys(self.kinds[kind])
         if others:
             names = ", ".join(str(other) for other in others[:5])
-            raise InputError(f"is one of several {kind}, beside {names}", path=str(path), hint="name the one to use")
+            raise InputError(f"is one of several {kind}, with {names}", path=str(path), hint="name the one to use")
         return path
 
     def settings(self) -> Site:
@@ -244,7 +244,7 @@ def _read_conf(path: Path) -> Site:
         """Open a file next to slurm.conf; a path before its name is not looked at, nor a link out of the directory."""
         other = folder / Path(name).name
         if not other.is_file():
-            raise InputError(f"includes {name}, but there is no {other.name} beside it", hint="put it there")
+            raise InputError(f"includes {name}, but its directory has no {other.name}", hint="put it there")
         if not other.resolve().is_relative_to(folder):
             raise InputError(f"includes {name}, a link out of its directory", hint="put the file itself there")
         return _opened(other)
@@ -262,7 +262,7 @@ def _gaps(site: Site) -> list[tuple[str, str]]:
         found.append(
             (
                 "AccountingStorageEnforce",
-                f"does not say limits: {whose} do not hold",
+                f"does not include limits: {whose} are not enforced",
             )
         )
     for name, partition in site.partitions.items():

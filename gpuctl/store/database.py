@@ -295,7 +295,7 @@ class Store:
             yield
         except duckdb.PermissionException as error:
             raise UsageError(
-                f"the SQL asks for more than the store: {_first_line(error)}",
+                f"the SQL accesses more than the store: {_first_line(error)}",
                 hint="a query reads the store alone, no files and no network",
             ) from error
         except duckdb.Error as error:

@@ -252,7 +252,7 @@ class Lake:
             name = _NAME.fullmatch(one.name)
             if name is None or name[1] != one.table:
                 raise StoreError(
-                    f"{self._store.path}: names a file of its lake as gpuctl does not: {one.name[:100]!r}",
+                    f"{self._store.path}: a file of its lake has a name that gpuctl does not give: {one.name[:100]!r}",
                     hint="do not trust this store: make one of your own from the logs",
                 )
         return found

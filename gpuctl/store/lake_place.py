@@ -127,7 +127,7 @@ def missing(store: Path, place: Place, why: str) -> LakeError:
     """The error that a store's lake is not where it should be."""
     return LakeError(
         f"{store}: its telemetry is in the lake {place.path}, {why}",
-        hint=f"put it back, or say where it is now: gpuctl ingest --db {store} --lake DIR",
+        hint=f"put it back, or name its new place: gpuctl ingest --db {store} --lake DIR",
     )
 
 

@@ -51,7 +51,9 @@ def keep(store: Store, result: SavedResult, document: bytes) -> None:
         UsageError: it is too large.
     """
     if len(document) > MOST_BYTES:
-        raise UsageError(f"a result of {len(document):,} bytes is too large to be kept", hint="write it with --parquet")
+        raise UsageError(
+            f"a result of {len(document):,} bytes is too large to be saved", hint="write it with --parquet"
+        )
     packed = zstandard.ZstdCompressor(level=3).compress(document)
     row = [result.name, result.kind, result.made_at, result.gpuctl, result.command, len(document), packed]
     store.execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?, ?)", row)
@@ -73,11 +75,11 @@ def read(store: Store, name: str) -> bytes:
     rows = store.execute("SELECT bytes, document FROM results WHERE name = ?", [name]).fetchall()
     if not rows:
         there = ", ".join(one.name for one in listed(store)) or "none"
-        raise UsageError(f"{store.path} keeps no result {name!r}", hint=f"it keeps: {there}")
+        raise UsageError(f"{store.path} has no result {name!r}", hint=f"it has: {there}")
     [(size, packed)] = rows
     place = f"{store.path}: result {name!r}"
     if not 0 <= size <= MOST_BYTES:
-        raise InputError(f"says that it has {size:,} bytes", path=place, hint=_AGAIN)
+        raise InputError(f"declares {size:,} bytes", path=place, hint=_AGAIN)
     try:
         # one byte more than there should be: a frame that holds more than it states ends there
         text = zstandard.ZstdDecompressor().stream_reader(packed).read(size + 1)
@@ -89,4 +91,4 @@ def read(store: Store, name: str) -> bytes:
     return text
 
 
-_AGAIN = "keep it again: run its command with --keep"
+_AGAIN = "save it again: run its command with --keep"

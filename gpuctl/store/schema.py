@@ -133,7 +133,7 @@ def _differences(found: Objects, own: Objects) -> Iterator[str]:
             columns = list(_columns(name, found, own))
             yield from columns
             if not columns:
-                yield f"{kind} {name} is made in another way (its defaults, constraints or computed columns)"
+                yield f"{kind} {name} has another definition (its defaults, constraints or computed columns)"
 
 
 def _columns(table: str, found: Objects, own: Objects) -> Iterator[str]:

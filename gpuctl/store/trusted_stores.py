@@ -62,7 +62,7 @@ def check_names(*paths: Path | None) -> None:
         except UnicodeEncodeError as error:
             raise StoreError(
                 f"{storable(str(path))}: the path of a trace store must be UTF-8, and this one is not",
-                hint="name another file with --db; TMPDIR says where temporary stores lie",
+                hint="name another file with --db; TMPDIR sets the place of temporary stores",
             ) from error
 
 

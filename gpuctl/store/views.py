@@ -121,7 +121,7 @@ VIEWS: tuple[View, ...] = (
         Field("requests", _NUMBER, "requests in it"),
         Field("prompt_tokens", _LONG, "tokens that came in; NULL if no source states it"),
         Field("output_tokens", _LONG, "tokens that went out; NULL if no source states it"),
-        Field("images", _LONG, "images asked for; NULL if no source states it"),
+        Field("images", _LONG, "images requested; NULL if no source states it"),
         Field("failed", _NUMBER, "requests without an answer; NULL if no source states it"),
     )),
     View("quota_history", "a quota and a span of time", (
@@ -169,8 +169,8 @@ VIEWS: tuple[View, ...] = (
         Field("state", _TEXT, "how it ended, in words that all sources share: completed, failed, killed, running, ..."),
         Field("source_state", _TEXT, "the same as the source has it"),
         Field("gpus", _NUMBER, "GPUs, a MIG instance counts as one; NULL: not known"),
-        Field("gpu_type", _TEXT, "model of GPU that it asked for, or was given (gpu_type_request)"),
-        Field("gpu_type_request", _TEXT, "NULL: it asked for gpu_type; any: for no type; unknown: no source states it"),
+        Field("gpu_type", _TEXT, "GPU model that it requested or received (gpu_type_request)"),
+        Field("gpu_type_request", _TEXT, "NULL: it requested gpu_type; any: no type; unknown: no source states it"),
         Field("nodes", _COUNT, "nodes"),
         Field("cpus", _COUNT, "CPUs"),
         Field("mem_mb", _LONG, "memory, MB"),
@@ -183,7 +183,7 @@ VIEWS: tuple[View, ...] = (
         Field("run_span_s", _NUMBER, "first start to last end, s"),
         Field("run_sum_s", _NUMBER, "run time, all attempts together, s"),
         Field("run_last_s", _NUMBER, "run time of the last attempt, s"),
-        Field("quirks", "VARCHAR[]", "what was odd in its records, and how it was treated"),
+        Field("quirks", "VARCHAR[]", "oddities in its records, and their treatment"),
     )),
     View("attempts", "an attempt: each time that a job held its GPUs, or waited for them to the end of the log", (
         _CLUSTER, _JOB, _ATTEMPT,
@@ -211,7 +211,7 @@ VIEWS: tuple[View, ...] = (
         Field("billing", _NUMBER, "billing units allocated (TRESBillingWeights)"),
         Field("gpus_by_type", _TEXT, "GPUs of each type, such as a100=2,h100=4"),
         Field("started_as", _TEXT, "batch, salloc, srun --pty, srun, jupyter; NULL: not known"),
-        Field("quirks", "VARCHAR[]", "what was odd in its records, and how it was treated"),
+        Field("quirks", "VARCHAR[]", "oddities in its records, and their treatment"),
     )),
     View("step_usage", "the steps that a source lists of an attempt, together", (
         _CLUSTER, _JOB,
@@ -299,7 +299,7 @@ VIEWS: tuple[View, ...] = (
         Field("state", _TEXT, "its state then"),
         Field("reason", _TEXT, "why it waited then"),
     )),
-    View("job_events", "what a scheduler's own log says happened to a job", (
+    View("job_events", "an event of a job in a scheduler's own log", (
         _CLUSTER, _JOB, _TS,
         Field("event", _TEXT, "what"),
         Field("other_job", _TEXT, "preempted: the job that took its place"),

@@ -64,7 +64,7 @@ def test_every_format_has_the_same_rows(gpuctl: Run, store: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("sql", "says"),
     [
-        ("SELECT * FROM read_csv('/etc/passwd')", "the SQL asks for more than the store"),
+        ("SELECT * FROM read_csv('/etc/passwd')", "the SQL accesses more than the store"),
         ("SELECT * FROM '/etc/passwd'", "hint: "),
         ("COPY jobs TO 'out.csv'", "does more than read: COPY"),
         ("ATTACH 'other.db'", "does more than read: ATTACH"),

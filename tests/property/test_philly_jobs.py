@@ -13,7 +13,7 @@ from gpuctl.core.local_time import Stamp, WallClock
 from gpuctl.ingest.formats import philly_jobs, philly_jobs_csv, philly_machines
 from gpuctl.ingest.philly.attempts import Timeline, timeline
 from tests.example_counts import examples
-from tests.philly_log import Kept, attempt, job, load_into, log
+from tests.philly_log import RecordingSink, attempt, job, load_into, log
 
 DATE = "%Y-%m-%d %H:%M:%S"
 CLOCK = WallClock("America/Los_Angeles")
@@ -37,8 +37,8 @@ jobs = st.builds(
 logs = st.lists(jobs, max_size=6).map(lambda found: [one | {"jobid": f"job-{i}{i}"} for i, one in enumerate(found)])
 
 
-def loaded(data: bytes | str) -> Kept:
-    kept = Kept()
+def loaded(data: bytes | str) -> RecordingSink:
+    kept = RecordingSink()
     load_into(kept, philly_jobs.FORMAT, data)
     return kept
 
@@ -147,7 +147,7 @@ def test_lines_of_any_bytes_are_accounted_for(lines: list[bytes]) -> None:
         (philly_machines.FORMAT, b"machineId, number of GPUs, single GPU mem"),
         (philly_jobs_csv.FORMAT, b"timestamp,duration,num_gpus,gpu_time,cluster"),
     ):
-        kept = Kept()
+        kept = RecordingSink()
         load_into(kept, fmt, b"\n".join([header, *lines]))
         assert kept.rows_in == sum(1 for line in b"\n".join(lines).split(b"\n") if line.strip())
 

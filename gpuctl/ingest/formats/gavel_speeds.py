@@ -82,7 +82,7 @@ def _key(text: str) -> tuple[str, float]:
 def _speed(speed: object) -> float:
     alone = speed.get("null") if isinstance(speed, dict) else None
     if isinstance(alone, bool) or not isinstance(alone, int | float) or not 0 <= alone < 1e12:
-        raise RowError("null is not a number of steps a second")
+        raise RowError("null is not a number of steps per second")
     return float(alone)
 
 
@@ -97,7 +97,7 @@ def sniff(name: str, head: bytes) -> str | None:
 
 FORMAT = Format(
     name="gavel-speeds",
-    title="Gavel: steps a second of jobs on types of GPUs (simulation_throughputs.json)",
+    title="Gavel: steps per second by type of job and GPU (simulation_throughputs.json)",
     fills=("trace_parts", "jobs"),
     file_names=("simulation_throughputs.json",),
     order=20,

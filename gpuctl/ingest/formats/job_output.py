@@ -39,7 +39,7 @@ def read(reader: Reader, stream: BinaryIO, sink: Sink) -> None:
     place = place_of(stream)
     found = reader.log_of(place)
     if found is None:
-        raise InputError("its place does not say whose output it is", path=place.path, hint="name a --job-logs PATTERN")
+        raise InputError("its path does not show which job wrote it", path=place.path, hint="name a --job-logs PATTERN")
     rows = LogRows(sink, reader.scanner, place.inside)
     rows.read(stream, found[0])
     rows.flush()

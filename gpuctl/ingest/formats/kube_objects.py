@@ -52,7 +52,7 @@ _YAML = re.compile(
     rb"(?m)^[ \t]*+(?:- )?apiVersion:\s*[\"']?"
     rb"(?:v1|(?:kueue\.x-k8s\.io|(?:batch|scheduling)\.volcano\.sh)/\w+)[\"']?[ \t\r]*+$"
 )
-_NOT_READ = "an object of a kind that nothing is read of"
+_NOT_READ = "an object of an unsupported kind"
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:

@@ -41,7 +41,7 @@ def _columns(values: np.ndarray, ends: np.ndarray) -> dict[str, pa.Array]:
 
 FORMAT = Format(
     name="philly-cpu-util",
-    title="Philly trace: host CPU utilization a minute (cluster_cpu_util)",
+    title="Philly trace: host CPU utilization per minute (cluster_cpu_util)",
     fills=("host_util",),
     file_names=("cluster_cpu_util",),
     order=40,

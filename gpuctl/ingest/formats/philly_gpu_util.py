@@ -50,7 +50,7 @@ def _columns(values: np.ndarray, ends: np.ndarray) -> dict[str, pa.Array]:
 
 FORMAT = Format(
     name="philly-gpu-util",
-    title="Philly trace: GPU utilization a minute (cluster_gpu_util)",
+    title="Philly trace: GPU utilization per minute (cluster_gpu_util)",
     fills=("gpu_samples",),
     file_names=("cluster_gpu_util",),
     order=30,

@@ -48,7 +48,7 @@ def _columns(values: np.ndarray, ends: np.ndarray) -> dict[str, pa.Array]:
 
 FORMAT = Format(
     name="philly-mem-util",
-    title="Philly trace: host memory a minute (cluster_mem_util)",
+    title="Philly trace: host memory per minute (cluster_mem_util)",
     fills=("host_util",),
     file_names=("cluster_mem_util",),
     order=50,

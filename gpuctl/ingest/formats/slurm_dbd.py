@@ -57,7 +57,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
             if single is not None:
                 return
             raise InputError(
-                "no rows of a table that slurmdbd keeps jobs, events or names in",
+                "no rows of slurmdbd's tables of jobs, events or names",
                 hint="dump CLUSTER_job_table, CLUSTER_assoc_table, CLUSTER_event_table, qos_table and tres_table",
             )
         records = Records(sink)

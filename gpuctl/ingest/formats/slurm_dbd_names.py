@@ -85,7 +85,7 @@ def sniff(name: str, head: bytes) -> str | None:
 
 FORMAT = Format(
     name="slurm-dbd-names",
-    title="Slurm accounting database: what numbers of TRES, QOS and associations stand for",
+    title="Slurm accounting database: names of TRES, QOS and associations",
     fills=("settings",),
     file_names=("tres_table.tsv", "qos_table.tsv", "assoc_table.tsv", _MAPPING_FILE),
     order=15,

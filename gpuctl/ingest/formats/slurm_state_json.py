@@ -51,12 +51,11 @@ _TABLES = (
     (re.compile(r"\*{9,}$|-{9,}$"), ""),
     (
         re.compile(r"\s*JOBID\s+PARTITION\s|(?=.*\bJOBID\|)(?=.*\|NODELIST)"),
-        "squeue's table, which does not say when it was so; read are squeue --json, and samples (gpuctl sample)",
+        "squeue's table, which has no time; gpuctl reads squeue --json and samples (gpuctl sample)",
     ),
     (
         re.compile(r"PARTITION\s+AVAIL\s|AVAIL\||REASON\s+USER\s+TIMESTAMP"),
-        "sinfo's table, which does not say when it was so; read are sinfo --json, scontrol show node, and samples "
-        "(gpuctl sample)",
+        "sinfo's table, which has no time; gpuctl reads sinfo --json, scontrol show node and samples (gpuctl sample)",
     ),
 )
 """What the first line of a table for people looks like, and what to take in its place; empty: nothing is of use."""

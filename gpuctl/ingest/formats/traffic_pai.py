@@ -96,7 +96,7 @@ def sniff(name: str, head: bytes) -> str | None:
 
 FORMAT = Format(
     name="traffic-pai",
-    title="Alibaba PAI trace: network averages a worker (pai_sensor_table)",
+    title="Alibaba PAI trace: network averages per worker (pai_sensor_table)",
     fills=("traffic_averages",),
     file_names=("pai_sensor_table.csv",),
     order=40,

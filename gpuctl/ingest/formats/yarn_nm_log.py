@@ -131,8 +131,8 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     reader.facts.flush()
     if homeless:
         logging.getLogger(__name__).warning(
-            "%d containers of a NodeManager's log that does not say on which node it ran (its start is in another "
-            "file): their nodes are known only where another source states them",
+            "%d containers of a NodeManager's log that does not state its node (its start is in another "
+            "file): their nodes are known only if another source states them",
             homeless,
         )
     sink.after(add_machines, reader.machines)

@@ -64,7 +64,7 @@ def conclude(sink: Sink) -> Iterator[str]:
             )
         yield (
             f"{len(again)} log{'s' * (len(again) != 1)} of containers came more than once (as files, aggregated, or as "
-            "text of yarn logs): each is kept once"
+            "text of yarn logs): each is stored once"
         )
     unknown = sink.query(_UNKNOWN, parameters)
     if not len(unknown):
@@ -79,5 +79,5 @@ def conclude(sink: Sink) -> Iterator[str]:
     logs, jobs = int(unknown["logs"].sum()), len(names)
     yield (
         f"{logs} log{'s' * (logs != 1)} of {jobs} job{'s' * (jobs != 1)} that cluster {sink.cluster} has no record of: "
-        f"{shown}; they are kept: load the scheduler's logs into the same cluster, or mend the --job-logs pattern"
+        f"{shown}; they are stored: load the scheduler's logs into the same cluster, or correct the --job-logs pattern"
     )

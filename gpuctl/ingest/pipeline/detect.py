@@ -80,7 +80,7 @@ def detect(
         return *claims[0], False
     if claims:
         names = [f.name for f, _ in claims]
-        return None, f"ambiguous: could be {' or '.join(names)}; {LOG_FORMAT} NAME says which", True
+        return None, f"ambiguous: could be {' or '.join(names)}; {LOG_FORMAT} NAME selects one", True
     passed = (f.passes_over(name, head) for f in formats if f.passes_over is not None)
     return None, next((why for why in passed if why is not None), None) or _stranger(head), False
 
@@ -154,7 +154,7 @@ def _stranger(head: bytes) -> str:
     if head.lstrip()[:14].lower().startswith(_HTML):
         return "a page of HTML, such as a server's error message; download the file again"
     if head.startswith(_APPLE_DOUBLE):
-        return "what macOS keeps beside a file (AppleDouble); nothing of it is needed"
+        return "a macOS AppleDouble file, which is not needed"
     if head[257:262] == b"ustar" or head[:4] == b"PK\3\4":
         return "an archive inside an archive: unpack it and name the directory"
     if head.lstrip().startswith(b'{\n"schema": ') and b'"gpuctl": ' in head[:200]:

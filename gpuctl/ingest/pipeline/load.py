@@ -393,8 +393,8 @@ class _Run:
             )
         if self.chosen is not None and not any(f.chosen or f.format.name == self.chosen.name for f in self.findings):
             yield (
-                f"{LOG_FORMAT} {self.chosen.name} decided nothing: it says what files are that are named one by one, "
-                "and in directories and archives decides where several formats would fit"
+                f"{LOG_FORMAT} {self.chosen.name} had no effect: it applies to files named explicitly, "
+                "and in directories and archives to files that several formats match"
             )
         if self.assumed[0]:
             yield (

@@ -124,7 +124,7 @@ def nothing_here(paths: Sequence[Path], not_read: Sequence[NotRead]) -> InputErr
     more = len(not_read) - len(shown)
     if more:
         shown.append(f"  and {more} more")
-    return InputError("\n".join(["no known log here, only:", *shown]), path=where, hint=hint)
+    return InputError("\n".join(["unrecognized format:", *shown]), path=where, hint=hint)
 
 
 def report_of(finding: Finding, status: Status, sink: StoreSink | None = None, message: str = "") -> SourceReport:

@@ -132,7 +132,7 @@ class Opener:
             archive = self._start(candidate.file, kind or "tar", candidate.shown)
         while self._at < candidate.position:
             if archive.next() is None:
-                raise InputError("the archive has changed since it was looked through", path=candidate.shown)
+                raise InputError("the archive has changed since it was listed", path=candidate.shown)
             self._at += 1
         self._fresh = False
         return LogStream(archive.open(), candidate.shown, self.limits, on_bytes, archive.budget)
@@ -231,7 +231,7 @@ def _walk(
         status = real.stat()
     except (OSError, RuntimeError) as error:
         broken = path.is_symlink()
-        yield NotRead(shown, "a link to nowhere" if broken else f"cannot be looked at: {error}", failed=not broken)
+        yield NotRead(shown, "a broken link" if broken else f"cannot be examined: {error}", failed=not broken)
         return
     why = _unwanted(real, root, status, barred)
     first = seen.get((status.st_dev, status.st_ino))

@@ -85,7 +85,7 @@ def stream(
             ) from None
     if process.returncode:
         lines = errors.decode("utf-8", "replace").strip().splitlines()
-        raise InputError(f"{name}: exit {process.returncode}: {lines[0][:500] if lines else 'it reason nothing'}")
+        raise InputError(f"{name}: exit {process.returncode}: {lines[0][:500] if lines else 'no message'}")
 
 
 def _pieces(process: subprocess.Popen[bytes], errors: bytearray, end: float) -> Iterator[bytes]:

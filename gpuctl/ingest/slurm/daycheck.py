@@ -95,7 +95,7 @@ class DayCheck:
     def _fail(self, found: str) -> None:
         raise InputError(
             f"{self.what}: no output of sacct: {found}",
-            hint="nothing of that day was kept, and it is asked for again the next time; "
+            hint="nothing of that day was stored, and it is fetched again the next time; "
             "gpuctl ingest --from sacct --dry-run shows the commands: see what they print",
         )
 

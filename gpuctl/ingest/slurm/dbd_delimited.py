@@ -97,7 +97,7 @@ def rows(stream: BinaryIO, wanted: Mapping[str, frozenset[str]]) -> Iterator[Row
     first = next(lines, None)
     known = table_of(first.data) if first is not None else None
     if first is None or known is None:
-        raise AssertionError("no table of slurmdbd: table_of was not asked")
+        raise AssertionError("no table of slurmdbd: call table_of first")
     table, delimiter = known
     names = header(first.data.decode("utf-8", "replace"), delimiter)
     at = [(i, name) for i, name in enumerate(names) if name in wanted[table]]

@@ -166,7 +166,7 @@ def from_columns(columns: str, line: bytes, delimiter: bytes | None = None) -> L
         raise InputError(
             f"the first line has fewer columns than the {len(fields)} named",
             line=1,
-            hint="name every column, in order; --delimiter says what stands between them",
+            hint="name every column, in order; --delimiter sets the delimiter",
         )
     return Layout(fields, free)
 

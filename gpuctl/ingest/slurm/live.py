@@ -198,7 +198,7 @@ def _days(fetched: dict[str, float], since: date | None, until: date | None, now
         since = min(half, default=date.fromisoformat(max(fetched)) + timedelta(days=1))
     last = min(until or today, today)
     if since > last and not half:
-        raise UsageError(f"no day from --since {since} until {last} (UTC) to ask for")
+        raise UsageError(f"no day from --since {since} until {last} (UTC) to fetch")
     days = {since + timedelta(days=number) for number in range((last - since).days + 1)}
     return sorted(days.union(half))
 
@@ -349,7 +349,7 @@ def _stream(slurm: Slurm, command: list[str], what: str, most: int, timeout_s: f
     if shutil.which(command[0]) is None:
         raise DependencyError(
             f"no {Path(command[0]).name} here ({command[0]})",
-            hint="run this where Slurm's commands are, or say where sacct is: --sacct PATH",
+            hint="run this on a host with Slurm's commands, or give sacct's path: --sacct PATH",
         )
     within = timeout_s or slurm.timeout_s or TIMEOUT_S
     return stream(command, timeout_s=within, settings=_SETTINGS, what=what, most=most)

@@ -48,7 +48,7 @@ _WORDS = {
     **dict.fromkeys(("FAIL", "ERROR"), State.FAILED),
     **dict.fromkeys(("WAITING", "QUEUED"), State.PENDING),
 }
-_HINT = "--map gpu_num=num_gpus says that the column gpu_num of the file is num_gpus; --unit duration=min in which unit"
+_HINT = "--map gpu_num=num_gpus maps the file's column gpu_num to num_gpus; --unit duration=min sets a unit"
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 
@@ -133,7 +133,7 @@ def _read(path: Path) -> ColumnMapping:
     sound = all(isinstance(t, dict) and all(isinstance(v, str) for v in t.values()) for t in tables.values())
     separator = found.get("separator", ",")
     if not sound or not tables["map"] or found.keys() - {*tables, "separator"} or not isinstance(separator, str):
-        raise InputError("is no map of columns", path=str(path), hint=hint)
+        raise InputError("is not a map of columns", path=str(path), hint=hint)
     return ColumnMapping(tables["map"], tables["unit"], tables["state"], separator)
 
 

@@ -124,7 +124,7 @@ def of_process(pid: int, proc: Path = _PROC) -> Counters:
         return Counters(
             folder / "net" / "dev",
             interfaces,
-            f"bytes that the network namespace of process {pid} receives, for it has no NFS mounts",
+            f"bytes that the network namespace of process {pid} receives, because it has no NFS mounts",
             "all processes in it share the counters: those of the whole machine, unless it has a namespace of its own",
             folder,
         )

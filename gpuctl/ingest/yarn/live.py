@@ -86,7 +86,7 @@ def address(url: str) -> str:
             f"--url {url!r}: not the address of a ResourceManager", hint="give e.g. http://rm:8088, in ASCII"
         )
     if parts.username is not None or parts.password is not None:
-        raise UsageError("--url with a user name or password in it", hint="put a proxy that logs in before it instead")
+        raise UsageError("--url with a user name or password in it", hint="use a proxy that logs in instead")
     return url.rstrip("/")
 
 

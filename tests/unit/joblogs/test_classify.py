@@ -146,7 +146,7 @@ def test_a_crash_of_native_code_is_not_blamed_on_an_exception_that_was_caught() 
     assert classify([caught], TABLE, FAILED).reason == "disk"
 
 
-def test_without_a_signature_the_most_telling_line_is_the_evidence() -> None:
+def test_without_a_signature_the_most_informative_line_is_the_evidence() -> None:
     lines = [Match(None, 5, "the widget could not be frobbed"), Match(None, 7, "bye")]
     verdict = classify(lines, TABLE, FAILED)
     assert (verdict.reason, verdict.category, verdict.confidence) == ("no_signature", None, 0.0)

@@ -6,9 +6,9 @@ from tests.failure_corpus import HIGH, cases, judge, wrong_category
 from tests.signatures import table
 
 
-def test_verdicts_on_the_fresh_corpus_are_as_good_as_said() -> None:
+def test_verdicts_on_the_fresh_corpus_are_as_good_as_documented() -> None:
     """170 of 180 now, 169 by the code that was frozen before it was written; no success is called a failure."""
-    outcomes = [judge(case, told=True) for case in cases("fresh")]
+    outcomes = [judge(case, with_facts=True) for case in cases("fresh")]
     failing = [one for one in outcomes if one.case.reason is not None]
     right = [one for one in failing if one.right]
     assert (len(failing), len(outcomes) - len(failing)) == (180, 50)
@@ -17,14 +17,14 @@ def test_verdicts_on_the_fresh_corpus_are_as_good_as_said() -> None:
     assert len(sure) >= 70
     assert [one.case.name for one in sure if not one.right] == []
     assert [one.case.name for one in failing if one.verdict.confidence >= HIGH and wrong_category(one, table())] == []
-    alone = [judge(case, told=False) for case in cases("fresh") if case.reason is None]
+    alone = [judge(case, with_facts=False) for case in cases("fresh") if case.reason is None]
     assert [one.case.name for one in alone if one.verdict.failed] == []
 
 
-def test_verdicts_on_programs_that_failed_on_a_gpu_are_as_good_as_said() -> None:
+def test_verdicts_on_programs_that_failed_on_a_gpu_are_as_good_as_documented() -> None:
     """94 of 94 now, 91 and 88 by the code that was frozen before they were written; no success is called a failure."""
-    for told in (True, False):
-        outcomes = [judge(case, told=told) for case in cases("gpu")]
+    for with_facts in (True, False):
+        outcomes = [judge(case, with_facts=with_facts) for case in cases("gpu")]
         failing = [one for one in outcomes if one.case.reason is not None]
         assert (len(failing), len(outcomes) - len(failing)) == (94, 18)
         assert [one.case.name for one in outcomes if not one.right] == []

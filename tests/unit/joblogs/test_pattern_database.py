@@ -81,7 +81,7 @@ def test_without_a_place_to_keep_it_it_works_all_the_same(tmp_path: Path, monkey
     assert found(pattern_database.database(PATTERNS, FLAGS), b"a boom") == [0]
 
 
-def test_only_some_are_kept(cache: Path) -> None:
+def test_the_number_of_cached_databases_is_limited(cache: Path) -> None:
     first = None
     for number in range(pattern_database.KEPT + 3):
         pattern_database.database(PATTERNS, FLAGS)

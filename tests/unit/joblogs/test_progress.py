@@ -67,12 +67,12 @@ def steps_of(name: str) -> list[Step]:
 @pytest.mark.parametrize("name", RECORDED)
 def test_recorded_trainings_have_their_true_values(name: str) -> None:
     """The programs wrote down what they computed; what they print has three digits or more."""
-    told = {(step.epoch if step.epoch is not None else step.step, step.metric): step.value for step in steps_of(name)}
+    values = {(step.epoch if step.epoch is not None else step.step, step.metric): step.value for step in steps_of(name)}
     with (FOLDER / f"{name}.csv").open(newline="") as file:
         truth = list(csv.DictReader(file))
     assert truth
     for row in truth:
-        value = told[float(row["epoch"]), row["metric"]]
+        value = values[float(row["epoch"]), row["metric"]]
         assert value == pytest.approx(float(row["value"]), rel=0.006, abs=1e-4), row
 
 
@@ -86,7 +86,7 @@ def test_the_scan_hands_on_the_same_steps(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_recorded_trainings_tell_nothing_else(name: str) -> None:
+def test_recorded_trainings_show_nothing_else(name: str) -> None:
     with (FOLDER / f"{name}.csv").open(newline="") as file:
         names = {row["metric"] for row in csv.DictReader(file)}
     more = {"hf_trainer": {"eval_loss"}, "torch_example": {"Loss"}}.get(name, set())
@@ -156,7 +156,7 @@ def test_a_bar_is_read_once_a_second_and_at_its_end() -> None:
     assert [steps[0].step for steps in read if steps] == [1, 25, 50, 75, 100]
 
 
-def test_a_validation_loss_beside_a_running_bar_is_of_the_epoch_before() -> None:
+def test_a_validation_loss_with_a_running_bar_is_of_the_epoch_before() -> None:
     parser = Parser()
     [step] = parser.read("Epoch 1:  50%|##| 5/10 [00:01<00:01, 5it/s, train_loss=0.3, val_loss=0.9]", 1)
     assert step.metric == "train_loss"

@@ -37,7 +37,7 @@ def found(text: str | bytes, **options: Any) -> Scan:
     return scanner().scan(io.BytesIO(text.encode() if isinstance(text, str) else text), **options)
 
 
-def test_lines_are_counted_from_one_and_kept_with_their_text() -> None:
+def test_lines_are_counted_from_one_and_stored_with_their_text() -> None:
     result = found("a\nb\nit went boom here\r\nc\n")
     assert [(m.signature, m.line_no, m.text, m.times) for m in result.matches] == [("boom", 3, "it went boom here", 1)]
     assert (result.lines, result.size) == (4, 25)
@@ -53,7 +53,7 @@ def test_an_empty_log() -> None:
     assert (result.lines, result.size, result.matches, result.telling) == (0, 0, [], [])
 
 
-def test_of_many_lines_the_first_and_the_last_are_kept_and_all_counted() -> None:
+def test_of_many_lines_the_first_and_the_last_are_stored_and_all_counted() -> None:
     result = found("".join(f"it went boom {n}\n" for n in range(1000)))
     assert [m.line_no for m in result.matches] == [1, 2, 3, 998, 999, 1000]
     assert {m.times for m in result.matches} == {1000}
@@ -87,7 +87,7 @@ def test_a_harmless_line_is_no_evidence_whatever_else_is_in_it() -> None:
     assert found("it went boom but nobody cared\n").matches == []
 
 
-def test_a_class_of_errors_counts_only_where_nothing_nearer_is_found() -> None:
+def test_a_class_of_errors_counts_only_if_nothing_nearer_is_found() -> None:
     assert [m.signature for m in found("BangError: x\nBangError without a colon\n").matches] == ["bang", "any"]
 
 
@@ -158,7 +158,7 @@ def test_steps_are_handed_on() -> None:
     assert result.steps == 2
 
 
-def test_without_a_signature_the_lines_that_may_tell_something_are_kept() -> None:
+def test_without_a_signature_informative_lines_are_stored() -> None:
     text = "".join(f"step {n}\n" for n in range(200)) + "the widget could not be frobbed\nbye\nsee you\n"
     telling = found(text).telling
     assert [(m.line_no, m.text) for m in telling if m.signature is None] == [
@@ -210,7 +210,7 @@ def test_any_bytes_can_be_read() -> None:
     assert result.matches[-1].signature == "boom"
 
 
-def test_what_is_kept_does_not_grow_with_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stored_lines_do_not_grow_with_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan, "CHUNK", 1 << 17)
     block = b"it went boom\nordinary line of some length\nBangError: x\nepoch 3 loss 0.5\n" * 2_000
 

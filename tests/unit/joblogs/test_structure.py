@@ -198,7 +198,7 @@ def test_an_ignored_exception_of_one_rank_leaves_another_s_evidence() -> None:
     assert [m.signature for m in scanner().scan(io.BytesIO("\n".join(mixed).encode())).matches] == ["py-memory-error"]
 
 
-def test_an_exception_that_a_later_one_follows_was_survived_whoever_reads_it() -> None:
+def test_an_exception_followed_by_a_later_one_was_survived_for_every_reader() -> None:
     first = PYTHON.replace("widgets.Stuck: belt 3", "acme.StoreTrouble: put: [Errno 28] backend")
     log = first + "went on\nand on\n" + PYTHON.replace("widgets.Stuck: belt 3", "KeyError: 'x'")
     assert (verdict(log).reason, verdict(log).evidence) == ("program_error", "KeyError: 'x'")
@@ -256,7 +256,7 @@ def test_a_launcher_s_summary_points_to_the_rank_whose_log_has_the_cause(summary
     )
 
 
-def test_a_system_s_error_is_known_by_its_number_whoever_prints_it() -> None:
+def test_a_system_error_is_known_by_its_number_in_any_output() -> None:
     assert "PermissionError: [Errno 13] Permission denied" in messages("no luck (os error 13)")
     assert {"ERROR: ring broken", "ring broken"} < {*messages("  what():  ring broken")}
     assert "ERROR: house of cards" in messages('Fatal error: exception Failure("house of cards")')
@@ -280,11 +280,11 @@ def test_the_learned_reader_answers_only_where_tables_would_guess() -> None:
     words = "boot\nthe host store refused the connection while tokens were streamed\n"
     scan = scanner().scan(io.BytesIO(words.encode()))
     lines = [*scan.matches, *scan.telling]
-    said = classify(lines, table(), FAILED)
+    verdict = classify(lines, table(), FAILED)
     without = classify(lines, load(learned=False), FAILED)
     reason, odds = learned.model().read(words.splitlines()[1])
     assert odds > learned.LEAST
-    assert (said.reason, said.signature, said.confidence) == (reason, LEARNED, round(odds, 3))
+    assert (verdict.reason, verdict.signature, verdict.confidence) == (reason, LEARNED, round(odds, 3))
     assert without.signature != LEARNED
     # what a signature knows stays
     assert verdict("MemoryError: the host store refused the connection\n").reason == "cpu_out_of_memory"

@@ -112,7 +112,7 @@ def test_without_a_priority_plugin_it_is_first_come_first_served() -> None:
         ("SchedulerParameters=bf_window=long", "bf_window=long"),
     ],
 )
-def test_what_cannot_be_read_is_said(text: str, message: str) -> None:
+def test_unreadable_input_is_reported(text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         _conf(text)
 
@@ -233,7 +233,7 @@ _LINES = st.sampled_from(
 
 @given(st.one_of(st.binary(max_size=200), st.lists(_LINES, max_size=12).map(b"".join)))
 @settings(max_examples=150, deadline=None)
-def test_whatever_the_bytes_it_is_read_or_said(data: bytes) -> None:
+def test_any_bytes_are_read_or_reported(data: bytes) -> None:
     def dump(stream: io.BytesIO) -> None:
         build_tree(accounts.read_dump(stream))
 
@@ -259,7 +259,7 @@ def _priority(settings: config.Multifactor, before: np.ndarray | None = None, **
     return int(priority.priorities(factors, settings, before)[0])
 
 
-def test_priorities_are_cut_and_kept_in_bounds() -> None:
+def test_priorities_are_cut_and_stored_in_bounds() -> None:
     weights = config.Multifactor(weight_age=1000, weight_qos=100, weight_tres={"cpu": 10.0})
     assert _priority(weights, age=0.5, qos=0.5, cpu=0.99, site=7, nice=3) == 563  # 500 + 50 + 9.9 + 7 - 3 = 563.9
     assert _priority(weights, nice=5) == 1

@@ -72,7 +72,7 @@ def test_qos() -> None:
         ("UsageFactor|nan", "line 2: UsageFactor=nan"),
     ],
 )
-def test_what_cannot_be_read_is_said(cell: str, message: str) -> None:
+def test_unreadable_input_is_reported(cell: str, message: str) -> None:
     column, value = cell.split("|")
     with pytest.raises(InputError, match=message):
         accounts.read_qos(io.BytesIO(f"Name|Priority|{column}\nx|0|{value}\n".encode()))

@@ -93,7 +93,7 @@ def test_errors_name_the_file(tmp_path: Path) -> None:
         read_site([tmp_path])
 
 
-def test_includes_are_those_beside_it(tmp_path: Path) -> None:
+def test_includes_are_opened_next_to_it(tmp_path: Path) -> None:
     write(
         tmp_path,
         slurm__conf="ClusterName=here\nInclude nodes.conf\ninclude  /etc/slurm/partitions.conf\n",
@@ -132,7 +132,7 @@ def test_includes_are_those_beside_it(tmp_path: Path) -> None:
         ("SchedulerParameters=bf_interval=0", "bf_interval=0: expected a whole number, at least 1"),
     ],
 )
-def test_what_cannot_be_is_said(tmp_path: Path, text: str, message: str) -> None:
+def test_impossible_settings_are_reported(tmp_path: Path, text: str, message: str) -> None:
     folder = tmp_path / "etc"
     folder.mkdir()
     write(tmp_path, outside__conf="ClusterName=there\n")
@@ -270,7 +270,7 @@ def test_limits_are_handed_down_as_a_real_one_does() -> None:
     )
 
 
-def test_qos_of_a_real_one_are_what_it_was_told() -> None:
+def test_qos_of_a_real_one_are_as_configured() -> None:
     found = read_site([LIMITS]).qos
     assert found["all"] == accounts.Qos(
         "all", 3, 0.25, ("low", "part"),
@@ -341,9 +341,9 @@ _GPUS = st.dictionaries(
 @settings(max_examples=50, deadline=None, derandomize=True)
 def test_limits_on_gpus_are_read_as_the_analyses_read_them(gpus: dict[str, int], cpus: int) -> None:
     text = ",".join([f"cpu={cpus}", *(f"{name}={count}" for name, count in gpus.items())])
-    ours = {name: count for name, count in tres_amounts(text).items() if name.startswith("gres/gpu") and count >= 0}
+    counted = {name: count for name, count in tres_amounts(text).items() if name.startswith("gres/gpu") and count >= 0}
     theirs = {f"gres/gpu:{kind}" if kind else "gres/gpu": count for kind, count in read_tres(text).items()}
-    assert ours == theirs
+    assert counted == theirs
 
 
 # ---- nodes
@@ -396,8 +396,8 @@ def test_jobs_of_a_trace_are_put_on_the_nodes_that_they_ran_on() -> None:
     assert nodes.down is not None
     assert nodes.down.tolist() == [[1, 0, np.inf], [2, 5, 9]]
     typed = replace(config.read_conf(io.BytesIO(text.replace(b"gpu:2", b"gpu:v100:2") + b"NodeName=c1\n")), switches={})
-    asked = replace(jobs, gpu_type=np.array([0, 1]), gpu_types=("a100,v100", "v100"))
-    anyhow, _ = on_nodes(asked, own, cluster_of(typed, asked, ("gpu", "cpu")))
+    typed_jobs = replace(jobs, gpu_type=np.array([0, 1]), gpu_types=("a100,v100", "v100"))
+    anyhow, _ = on_nodes(typed_jobs, own, cluster_of(typed, typed_jobs, ("gpu", "cpu")))
     assert anyhow.gpu_type.tolist() == [-1, 1]
     assert anyhow.notes == ("1 job names GPU types that no node has (a100,v100): it may use any type",)
     lost, nodes = on_nodes(jobs, replace(own, nodes=("n3", "x", "gone")), cluster_of(found, jobs))

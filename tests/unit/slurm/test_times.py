@@ -54,7 +54,7 @@ def test_trap_6_no_time(text: str | None) -> None:
         "\x00",
     ],
 )
-def test_what_is_no_time_is_said_so(text: str) -> None:
+def test_a_text_that_is_not_a_time_is_rejected(text: str) -> None:
     assert read(text) == (None, None, True)
 
 

@@ -40,19 +40,19 @@ def _put_in_late(store: Store, go_on: threading.Event) -> None:
 
 @pytest.mark.parametrize("how", ["value", "frame", "beside"])
 def test_the_next_statement_waits(store: Store, how: str) -> None:
-    go_on, told = threading.Event(), []
+    go_on, counts = threading.Event(), []
     store.run_in_background(lambda: _put_in_late(store, go_on))
     go_on.set()
     if how == "beside":
-        store.run_in_background(lambda: told.append(store.value(CLUSTERS)))
+        store.run_in_background(lambda: counts.append(store.value(CLUSTERS)))
         store.wait()
     else:
-        told = [store.value(CLUSTERS) if how == "value" else store.frame(CLUSTERS).item()]
-    assert told == [1]
+        counts = [store.value(CLUSTERS) if how == "value" else store.frame(CLUSTERS).item()]
+    assert counts == [1]
     store.execute("COMMIT")
 
 
-def test_a_fault_is_raised_where_it_is_waited_for_and_only_once(store: Store) -> None:
+def test_a_fault_is_raised_if_it_is_waited_for_and_only_once(store: Store) -> None:
     def fail() -> None:
         raise StoreError("its disk is full")
 

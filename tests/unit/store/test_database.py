@@ -31,7 +31,7 @@ def store(made: Path, tmp_path: Path) -> Path:
     return Path(shutil.copy(made, tmp_path))
 
 
-def test_what_is_no_sound_store_is_told_in_our_words(store: Path, tmp_path: Path) -> None:
+def test_an_unsound_store_is_reported_in_plain_words(store: Path, tmp_path: Path) -> None:
     whole = store.read_bytes()
     newer = tmp_path / "newer"
     duckdb.connect(str(newer)).close()
@@ -41,15 +41,15 @@ def test_what_is_no_sound_store_is_told_in_our_words(store: Path, tmp_path: Path
         "its bytes are not those that were written": whole[:5000] + b"x" * 12 + whole[5012:],
         "in a newer DuckDB format": newer.read_bytes(),
     }
-    for number, (told, data) in enumerate(files.items()):
+    for number, (message, data) in enumerate(files.items()):
         path = tmp_path / f"{number}.duckdb"
         path.write_bytes(data)
         for write in (False, True):
-            if not write and told == "in a newer DuckDB format":  # may be read, were it a trace store
+            if not write and message == "in a newer DuckDB format":  # may be read, were it a trace store
                 continue
             with pytest.raises(StoreError) as error:
                 Store(path, write=write)
-            assert told in error.value.message
+            assert message in error.value.message
             # DuckDB's own text would begin with the class of its error, and tell where in the file it was
             assert "Error" not in error.value.message
             assert "location" not in error.value.message
@@ -131,18 +131,18 @@ CRAFTED = {
 def test_a_store_that_holds_something_else_is_refused(store: Path, tmp_path: Path, name: str, write: bool) -> None:
     secret = tmp_path / "secret.csv"
     secret.write_text("cluster\nsecret\n")
-    statements, told = CRAFTED[name]
+    statements, message = CRAFTED[name]
     with duckdb.connect(str(store)) as con:
         con.execute(statements.replace("SECRET", str(secret)))
     before = store.read_bytes()
     with pytest.raises(StoreError) as error:
         Store(store, write=write)
-    assert told in error.value.message
+    assert message in error.value.message
     assert error.value.hint
     assert store.read_bytes() == before
 
 
-def test_what_this_process_left_is_looked_through_again_where_it_was_changed(
+def test_what_this_process_left_is_looked_through_again_if_it_was_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[str] = []
@@ -200,7 +200,7 @@ def test_stores_of_every_older_version_are_brought_up_to_date(tmp_path: Path, ve
 TIMES = ("infinity", "-infinity", "294246-01-01 00:00:00+00", "10000-01-01 00:00:00+00", "0044-03-15 (BC) 00:00:00+00")
 
 
-def test_times_that_no_date_is_for_are_told(store: Path) -> None:
+def test_times_without_a_date_are_reported(store: Path) -> None:
     with duckdb.connect(str(store)) as con:
         con.execute("SET TimeZone = 'UTC'")
         for time in TIMES:
@@ -209,10 +209,10 @@ def test_times_that_no_date_is_for_are_told(store: Path) -> None:
                 "VALUES ($time, 'x', 'UTC', 'utc', $time::TIMESTAMPTZ, now())",
                 {"time": time},
             )
-    told = "a time in first_ts is not in the years 1 to 9999"
+    message = "a time in first_ts is not in the years 1 to 9999"
     with Store(store) as opened:
         for time in TIMES:
-            with pytest.raises(StoreError, match=told):
+            with pytest.raises(StoreError, match=message):
                 opened.frame(f"SELECT first_ts FROM clusters WHERE cluster = '{time}'")
 
 
@@ -228,7 +228,7 @@ def test_what_does_not_fit_into_memory_is_still_spilled(tmp_path: Path) -> None:
         assert store.value("SELECT a FROM (SELECT a, c FROM t ORDER BY hash(c), c OFFSET 1999999)") is not None
 
 
-def test_a_path_that_cannot_be_is_told(tmp_path: Path) -> None:
+def test_an_impossible_path_is_reported(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="File name too long"):
         Store(tmp_path / ("x" * 300))
 

@@ -26,22 +26,22 @@ def bomb() -> bytes:
     return b"".join(packer.compress(piece) for _ in range(1 << 10)) + packer.flush()
 
 
-def kept(name: str, size: int = 0) -> SavedResult:
+def saved_result(name: str, size: int = 0) -> SavedResult:
     return SavedResult(name, "replay", WHEN, "0.1.0", f"gpuctl replay --keep {name}", size)
 
 
-def test_what_was_kept_comes_back_and_is_replaced_by_name(tmp_path: Path) -> None:
+def test_a_saved_result_is_read_back_and_replaced_by_name(tmp_path: Path) -> None:
     with Store(tmp_path / "s.duckdb", write=True) as store:
-        keep(store, kept("b"), b'{"first": 1}')
-        keep(store, kept(HOSTILE), b"{}")
-        keep(store, kept("b"), b'{"second": 22}')
+        keep(store, saved_result("b"), b'{"first": 1}')
+        keep(store, saved_result(HOSTILE), b"{}")
+        keep(store, saved_result("b"), b'{"second": 22}')
     with Store(tmp_path / "s.duckdb") as store:
-        assert listed(store) == [replace(kept(HOSTILE), bytes=2), replace(kept("b"), bytes=14)]
+        assert listed(store) == [replace(saved_result(HOSTILE), bytes=2), replace(saved_result("b"), bytes=14)]
         assert read(store, "b") == b'{"second": 22}'
         assert read(store, HOSTILE) == b"{}"
-        with pytest.raises(UsageError, match="keeps no result 'c'") as told:
+        with pytest.raises(UsageError, match="keeps no result 'c'") as error:
             read(store, "c")
-    assert told.value.hint == f"it keeps: {HOSTILE}, b"
+    assert error.value.hint == f"it keeps: {HOSTILE}, b"
 
 
 @pytest.mark.parametrize(
@@ -56,11 +56,11 @@ def test_what_was_kept_comes_back_and_is_replaced_by_name(tmp_path: Path) -> Non
         (1 << 40, zstandard.compress(b"x"), "says that it has 1,099,511,627,776 bytes"),
     ],
 )
-def test_a_damaged_document_is_told_and_none_is_larger_than_it_says(
-    size: int, document: bytes | None, told: str, tmp_path: Path
+def test_a_damaged_document_is_reported_and_none_exceeds_its_declared_size(
+    size: int, document: bytes | None, message: str, tmp_path: Path
 ) -> None:
     with Store(tmp_path / "s.duckdb", write=True) as store:
-        keep(store, kept("a"), b"{}")
+        keep(store, saved_result("a"), b"{}")
         store.execute("UPDATE results SET bytes = ?, document = ?", [size, bomb() if document is None else document])
-        with pytest.raises(InputError, match=told):
+        with pytest.raises(InputError, match=message):
             read(store, "a")

@@ -55,7 +55,7 @@ def outputs(db: Path) -> list[tuple[object, ...]]:
     return rows(db, "SELECT job, attempt, stream, path, lines FROM job_outputs ORDER BY ALL")
 
 
-def kept(db: Path) -> list[tuple[object, ...]]:
+def stored_lines(db: Path) -> list[tuple[object, ...]]:
     """(job, line, text) of the lines in which something was found."""
     return rows(db, "SELECT DISTINCT job, line_no, text FROM job_logs WHERE signature IS NOT NULL ORDER BY ALL")
 

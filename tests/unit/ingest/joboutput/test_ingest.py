@@ -17,7 +17,7 @@ from gpuctl.ingest.pipeline.registry import formats_for
 from gpuctl.ingest.pipeline.report import IngestInterrupted
 from tests.fake_format import contents
 from tests.signatures import site_table
-from tests.unit.ingest.joboutput.logs import FAILED, OOM, formats, kept, load, outputs, rows, statuses
+from tests.unit.ingest.joboutput.logs import FAILED, OOM, formats, load, outputs, rows, statuses, stored_lines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,15 +58,15 @@ def tar(path: Path, members: dict[str, bytes], mode: str = "w:gz") -> None:
 # ---- what is stored
 
 
-def test_keeps_the_lines_that_tell_and_counts_all(logs: Path, db: Path) -> None:
+def test_informative_lines_are_stored_and_all_are_counted(logs: Path, db: Path) -> None:
     put(logs, "7/0/stderr", b"starting\n" + FAILED)
     put(logs, "7/0/stdout", b"epoch 1 loss 0.5\nepoch 2 loss 0.25\nbye\n")
     report = load(logs, db, PATTERN)
     assert [(s.rows_in, s.rows_loaded, s.rows_rejected) for s in report.sources] == [(4, 4, 0), (3, 3, 0)]
     assert outputs(db) == [("7", 0, "stderr", "7/0/stderr", 4), ("7", 0, "stdout", "7/0/stdout", 3)]
-    assert ("7", 4, OOM) in kept(db)
-    told = rows(db, "SELECT signature, text FROM job_logs WHERE stream = 'stdout' ORDER BY line_no")
-    assert (None, "bye") in told
+    assert ("7", 4, OOM) in stored_lines(db)
+    unmatched = rows(db, "SELECT signature, text FROM job_logs WHERE stream = 'stdout' ORDER BY line_no")
+    assert (None, "bye") in unmatched
     steps = "SELECT job, attempt, stream, line_no, epoch, metric, loss FROM progress ORDER BY line_no"
     assert rows(db, steps) == [("7", 0, "stdout", 1, 1.0, "loss", 0.5), ("7", 0, "stdout", 2, 2.0, "loss", 0.25)]
 
@@ -108,7 +108,7 @@ def test_compressed_logs_fit_the_same_pattern(logs: Path, db: Path) -> None:
     assert outputs(db) == [(str(job), 0, "stderr", f"{job}/0/stderr", 3) for job in range(len(packed))]
 
 
-def test_an_archive_counts_as_unpacked_where_it_lies(logs: Path, db: Path) -> None:
+def test_an_archive_counts_as_unpacked_if_it_lies(logs: Path, db: Path) -> None:
     (logs / "old").mkdir()
     tar(logs / "old" / "a.tar.gz", {"./7/0/stderr": FAILED, "7/1/stderr.gz": gzip.compress(FAILED), "7/x": FAILED})
     report = load(logs, db, "old/" + PATTERN)
@@ -172,7 +172,7 @@ def test_a_truncated_log_keeps_what_was_read_and_says_so(logs: Path, db: Path) -
     assert source.status == "loaded"
     assert "truncated" in source.message
     assert source.rows_rejected == 1
-    assert ("7", 3, OOM) in kept(db)
+    assert ("7", 3, OOM) in stored_lines(db)
 
 
 def test_a_log_wins_over_what_its_text_looks_like(logs: Path, db: Path) -> None:
@@ -285,7 +285,7 @@ def test_other_signatures_read_all_logs_again(logs: Path, db: Path, tmp_path: Pa
     assert rows(db, "SELECT count(*) FROM job_logs WHERE signature = 'own-jam'") == [(0,)]
 
 
-def test_signatures_that_cannot_be_read_are_told_before_anything_is(tmp_path: Path) -> None:
+def test_unreadable_signatures_are_reported_before_anything_is_read(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text("[[signature]]\nid = 3\n")
     with pytest.raises(InputError, match=r"own\.toml"):
         formats_for(None, signatures=[tmp_path / "own.toml"])
@@ -428,7 +428,7 @@ def test_a_dry_run_only_looks(logs: Path, db: Path) -> None:
     assert outputs(db)[0][4] == 3
 
 
-def test_streams_without_a_place_are_told_by_their_name(tmp_path: Path) -> None:
+def test_streams_without_a_place_are_identified_by_their_name(tmp_path: Path) -> None:
     from gpuctl.ingest.joboutput.reader import place_of
 
     path = put(tmp_path, "slurm-3.out")

@@ -8,7 +8,7 @@ import pytest
 
 from gpuctl.ingest.core.job_rows import DUPLICATE_JOB
 from gpuctl.ingest.formats import philly_jobs, philly_machines
-from tests.philly_log import CLUSTER, Kept, attempt, job, load, load_into, log, new_store
+from tests.philly_log import CLUSTER, RecordingSink, attempt, job, load, load_into, log, new_store
 
 if TYPE_CHECKING:
     from gpuctl.store.database import Store
@@ -114,7 +114,7 @@ def test_a_job_without_attempts(store: Store) -> None:
     assert row["quirks"] == ["no_attempts"]
 
 
-def test_a_job_without_a_submission_time_is_kept(store: Store) -> None:
+def test_a_job_without_a_submission_time_is_stored(store: Store) -> None:
     whole = job("a", None, attempt(START, END, GANG))
     del whole["submitted_time"], whole["user"]
     sink = load(FORMAT, log(whole), store)
@@ -140,7 +140,7 @@ def test_a_machine_that_is_listed_twice_is_one(store: Store) -> None:
     assert rows == [("m1", 3.0, [2, 3, 4]), ("m2", 1.0, [0])]
 
 
-def test_an_attempt_on_no_machine_is_kept(store: Store) -> None:
+def test_an_attempt_on_no_machine_is_stored(store: Store) -> None:
     row, attempts = one(store, attempt(START, END))
     assert (row["gpus"], row["nodes"], attempts[0]["gpus"], attempts[0]["servers"]) == (0.0, 0, 0.0, 0)
 
@@ -225,14 +225,14 @@ BAD = [
 @pytest.mark.parametrize(("bad", "reason"), BAD)
 def test_what_is_no_job_is_rejected_with_its_line_and_reason(bad: Any, reason: str) -> None:
     lines = [json.dumps(job("first", SUBMIT)), json.dumps(bad), json.dumps(job("last", SUBMIT))]
-    kept = Kept()
-    load_into(kept, FORMAT, "[\n" + ",\n".join(lines) + "\n]")
-    assert kept.rejects == [(3, reason, lines[1].encode()[:500])]
-    assert kept.column("jobs", "job") == ["first", "last"]
-    assert set(kept.tables) == {"jobs", "queues"}
+    sink = RecordingSink()
+    load_into(sink, FORMAT, "[\n" + ",\n".join(lines) + "\n]")
+    assert sink.rejects == [(3, reason, lines[1].encode()[:500])]
+    assert sink.column("jobs", "job") == ["first", "last"]
+    assert set(sink.tables) == {"jobs", "queues"}
 
 
-def test_the_highest_gpu_index_is_kept(store: Store) -> None:
+def test_the_highest_gpu_index_is_stored(store: Store) -> None:
     load(FORMAT, log(job("a", SUBMIT, attempt(START, END, ("m1", [1023])))), store)
     assert store.value("SELECT gpus_observed FROM machines") == 1024
 
@@ -291,7 +291,7 @@ def test_label_and_use_of_a_machine_meet_in_either_order(store: Store, jobs_firs
     ]
 
 
-def test_text_from_logs_is_kept_as_it_is(store: Store) -> None:
+def test_text_from_logs_is_stored_as_it_is(store: Store) -> None:
     name = "[red]'; DROP TABLE jobs; -- é <b> \\ \""
     row, _ = one(store, attempt(START, END, (name, [0])), jobid=name, vc=name, user=name)
     assert (row["job"], row["queue"], row["user"]) == (name, name, name)
@@ -320,10 +320,10 @@ def test_damage_inside_an_attempt_costs_one_job(spoil: str) -> None:
     jobs = [job(f"j{i}", SUBMIT, attempt(START, END, GANG), attempt(END, None, GANG)) for i in range(5)]
     text = log(*jobs)
     at = text.index('"ip"', text.index('"j2"'))
-    kept = Kept()
-    load_into(kept, FORMAT, (text[:at] + spoil + text[at + 1 :]).encode("latin-1"))
-    assert kept.column("jobs", "job") == ["j0", "j1", "j3", "j4"]
-    assert kept.reasons == ["not valid JSON"]
+    sink = RecordingSink()
+    load_into(sink, FORMAT, (text[:at] + spoil + text[at + 1 :]).encode("latin-1"))
+    assert sink.column("jobs", "job") == ["j0", "j1", "j3", "j4"]
+    assert sink.reasons == ["not valid JSON"]
 
 
 @pytest.mark.parametrize(

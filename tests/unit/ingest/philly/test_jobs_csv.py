@@ -8,7 +8,7 @@ import pytest
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.core.job_rows import DUPLICATE_JOB
 from gpuctl.ingest.formats import philly_jobs_csv
-from tests.philly_log import Kept, load, load_into
+from tests.philly_log import RecordingSink, load, load_into
 
 if TYPE_CHECKING:
     from gpuctl.store.database import Store
@@ -19,8 +19,8 @@ HEADER = "timestamp,duration,num_gpus,gpu_time,cluster"
 ROW = "2017-10-09 07:01:55,66.0,2,132.0,11cb48"
 
 
-def kept(text: str | bytes) -> Kept:
-    sink = Kept()
+def loaded(text: str | bytes) -> RecordingSink:
+    sink = RecordingSink()
     load_into(sink, FORMAT, text)
     return sink
 
@@ -44,8 +44,8 @@ def test_every_column_of_a_job(store: Store) -> None:
     assert store.value("SELECT count(*) FROM attempts") == 0
 
 
-def test_equal_rows_are_all_kept_and_named_after_their_lines() -> None:
-    sink = kept(f"\ufeff{HEADER}\r\n{ROW}\r\n\r\n{ROW}\r\n  \r\n{ROW}")
+def test_equal_rows_are_all_stored_and_named_after_their_lines() -> None:
+    sink = loaded(f"\ufeff{HEADER}\r\n{ROW}\r\n\r\n{ROW}\r\n  \r\n{ROW}")
     assert (sink.rows_in, sink.rejects) == (3, [])
     assert sink.column("jobs", "job") == ["row-2", "row-4", "row-6"]
 
@@ -59,12 +59,12 @@ def test_equal_rows_are_all_kept_and_named_after_their_lines() -> None:
     ],
 )
 def test_columns_may_stand_in_any_order_with_others_between(text: str) -> None:
-    (row,) = kept(text).tables["jobs"]
+    (row,) = loaded(text).tables["jobs"]
     assert (row["queue"], row["gpus"], row["run_sum_s"]) == ("q1", 2.0, 66.0)
 
 
 def test_a_submission_in_the_doubled_hour_is_marked() -> None:
-    sink = kept(f"{HEADER}\n2017-11-05 01:30:00,1,1,1,q\n2017-11-05 02:30:00,1,1,1,q\n")
+    sink = loaded(f"{HEADER}\n2017-11-05 01:30:00,1,1,1,q\n2017-11-05 02:30:00,1,1,1,q\n")
     assert sink.column("jobs", "quirks") == [["ambiguous_hour"], []]
 
 
@@ -98,13 +98,13 @@ def test_a_submission_in_the_doubled_hour_is_marked() -> None:
     ],
 )
 def test_bad_rows_are_rejected_with_their_line(bad: str, reason: str) -> None:
-    sink = kept(f"{HEADER}\n{ROW}\n{bad}\n{ROW}")
+    sink = loaded(f"{HEADER}\n{ROW}\n{bad}\n{ROW}")
     assert sink.rejects == [(3, reason, bad.encode()[:500])]
     assert sink.column("jobs", "job") == ["row-2", "row-4"]
 
 
 def test_invalid_utf8_is_rejected() -> None:
-    assert kept(HEADER.encode() + b"\n\xff\n").reasons == ["not valid UTF-8"]
+    assert loaded(HEADER.encode() + b"\n\xff\n").reasons == ["not valid UTF-8"]
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_invalid_utf8_is_rejected() -> None:
 )
 def test_another_header_is_an_input_error(text: str) -> None:
     with pytest.raises(InputError, match="line 1 is not the header of a Philly job table"):
-        kept(text)
+        loaded(text)
 
 
 def test_a_second_table_in_one_cluster_takes_no_ids_twice(store: Store) -> None:
@@ -136,9 +136,9 @@ def test_a_second_table_in_one_cluster_takes_no_ids_twice(store: Store) -> None:
 
 def test_batches_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     text = f"{HEADER}\n" + f"{ROW}\nbad\n" * 25
-    whole = kept(text)
+    whole = loaded(text)
     monkeypatch.setattr(philly_jobs_csv, "_BATCH", 7)
-    small = kept(text)
+    small = loaded(text)
     assert small.tables == whole.tables
     assert small.rejects == whole.rejects
     assert len(small.rejects) == 25
@@ -150,7 +150,7 @@ def test_the_last_line_of_a_stream_that_was_cut_off_is_rejected() -> None:
     class CutOff(io.BytesIO):
         truncated = True
 
-    sink = Kept()
+    sink = RecordingSink()
     FORMAT.load(CutOff(f"{HEADER}\n{ROW}\n{ROW}".encode()), sink)
     assert sink.reasons == ["cut off: the file ends inside this line"]
     assert sink.column("jobs", "job") == ["row-2"]

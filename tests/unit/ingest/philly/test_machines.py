@@ -6,7 +6,7 @@ import pytest
 
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.formats.philly_machines import FORMAT
-from tests.philly_log import Kept, load, load_into
+from tests.philly_log import RecordingSink, load, load_into
 
 if TYPE_CHECKING:
     from gpuctl.store.database import Store
@@ -19,26 +19,26 @@ NO_NAME = "no printable node name"
 COLUMNS = "not 3 columns: node, number of GPUs, memory of one GPU"
 
 
-def kept(text: str | bytes) -> Kept:
-    sink = Kept()
+def loaded(text: str | bytes) -> RecordingSink:
+    sink = RecordingSink()
     load_into(sink, FORMAT, text)
     return sink
 
 
-def machines(sink: Kept) -> list[tuple[str, int, int]]:
+def machines(sink: RecordingSink) -> list[tuple[str, int, int]]:
     return [(m["machine"], m["gpus_labelled"], m["gpu_mem_mb"]) for m in sink.tables.get("machines", [])]
 
 
 @pytest.mark.parametrize("header", [HEADER, HEADER.replace(" n", "n").replace(" s", "s"), f"\ufeff{HEADER} "])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_rows_with_and_without_blanks(header: str, end: str) -> None:
-    sink = kept(end.join([header, "m31,8, 24GB", "m51, 2,12GB", "", "m7,4,512MB", " m8 , 0 , 1TB"]))
+    sink = loaded(end.join([header, "m31,8, 24GB", "m51, 2,12GB", "", "m7,4,512MB", " m8 , 0 , 1TB"]))
     assert machines(sink) == [("m31", 8, 24576), ("m51", 2, 12288), ("m7", 4, 512), ("m8", 0, 1048576)]
     assert (sink.rows_in, sink.rejects) == (4, [])
 
 
 def test_a_header_alone_is_an_empty_list() -> None:
-    sink = kept(HEADER)
+    sink = loaded(HEADER)
     assert (sink.rows_in, sink.tables) == (0, {})
 
 
@@ -68,13 +68,13 @@ def test_a_header_alone_is_an_empty_list() -> None:
     ],
 )
 def test_bad_rows_are_rejected(bad: str, reason: str) -> None:
-    sink = kept(f"{HEADER}\nm0,8, 24GB\n{bad}\nm9,8, 24GB")
+    sink = loaded(f"{HEADER}\nm0,8, 24GB\n{bad}\nm9,8, 24GB")
     assert sink.rejects == [(3, reason, bad.encode()[:500])]
     assert [name for name, _, _ in machines(sink)] == ["m0", "m9"]
 
 
 def test_invalid_utf8_is_rejected() -> None:
-    sink = kept(HEADER.encode() + b"\nm\xff,8, 24GB\nm2,8, 24GB\n")
+    sink = loaded(HEADER.encode() + b"\nm\xff,8, 24GB\nm2,8, 24GB\n")
     assert sink.rejects == [(2, "not valid UTF-8", b"m\xff,8, 24GB")]
 
 
@@ -83,7 +83,7 @@ def test_invalid_utf8_is_rejected() -> None:
 )
 def test_another_header_is_an_input_error(text: str) -> None:
     with pytest.raises(InputError, match="line 1 is not the header of a node list"):
-        kept(text)
+        loaded(text)
 
 
 def test_a_list_of_machines_that_are_labelled_already_is_rejected(store: Store) -> None:

@@ -90,10 +90,10 @@ def test_times_that_do_not_meet_are_refused_and_both_sides_named(tmp_path: Path)
     month(logs, 2026)
     report = ingest([logs], db)
     assert became(report) == {"sacct-2017-11.txt": "loaded", "sacct-2026-11.txt": "failed"}
-    (said,) = [source.message for source in report.sources if source.apart]
-    assert "its times, 2026-11-01 to 2026-11-04, are 3,284 days from" in said
-    assert "2017-11-01 to 2017-11-04 (sacct-2017-11.txt)" in said
-    assert "--cluster" in said
+    (message,) = [source.message for source in report.sources if source.apart]
+    assert "its times, 2026-11-01 to 2026-11-04, are 3,284 days from" in message
+    assert "2017-11-01 to 2017-11-04 (sacct-2017-11.txt)" in message
+    assert "--cluster" in message
     assert jobs_in(db) == [("logs", 4)]
     assert became(ingest([logs], db)) == {"sacct-2017-11.txt": "unchanged", "sacct-2026-11.txt": "failed"}
     assert became(ingest([logs / "sacct-2026-11.txt"], db, cluster="new")) == {"sacct-2026-11.txt": "loaded"}
@@ -118,24 +118,24 @@ def test_what_lies_between_may_come_last(tmp_path: Path) -> None:
     assert jobs_in(tmp_path / "t.duckdb") == [("logs", 16)]
 
 
-def test_a_few_jobs_with_odd_times_are_loaded_and_told(tmp_path: Path) -> None:
+def test_a_few_jobs_with_odd_times_are_loaded_and_reported(tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     month(logs, 2026, jobs=400)
     month(logs, 2001, 1)
     report = ingest([logs], tmp_path / "t.duckdb")
     assert set(became(report).values()) == {"loaded"}
-    (said,) = report.warnings
-    assert "the 400 jobs of sacct-2026-11.txt are 9,432 days" in said
+    (message,) = report.warnings
+    assert "the 400 jobs of sacct-2026-11.txt are 9,432 days" in message
 
 
 def test_nothing_is_analyzed_where_half_of_it_was_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     month(tmp_path / "logs", 2017)
     month(tmp_path / "logs", 2026)
     code = main.run(["analyze", str(tmp_path / "logs")])
-    out, said = capsys.readouterr()
+    out, message = capsys.readouterr()
     assert (code, out) == (ExitCode.BAD_INPUT, "")
-    assert "sacct-2026-11.txt: its times" in said
-    assert "hint: name the files of one cluster" in said
+    assert "sacct-2026-11.txt: its times" in message
+    assert "hint: name the files of one cluster" in message
     assert main.run(["analyze", str(tmp_path / "logs"), "--cluster", "c", "--table", "queues"]) == 0
 
 

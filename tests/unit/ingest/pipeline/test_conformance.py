@@ -61,5 +61,5 @@ def _raises(stream: Any, sink: Any) -> None:
         (lambda: replace(FORMAT, sniff=lambda name, head: "anything"), "an empty file is recognised"),
     ],
 )
-def test_each_fault_is_found(change: Callable[[], Format], told: str) -> None:
-    assert any(told in line for line in check(change(), SAMPLE, cases=1))
+def test_each_fault_is_found(change: Callable[[], Format], finding: str) -> None:
+    assert any(finding in line for line in check(change(), SAMPLE, cases=1))

@@ -58,7 +58,7 @@ def why_not(data: bytes, path: Path) -> str:
             b"\n<!DOCTYPE html>\n<html><head><title>404</title></head></html>\n",
             "a page of HTML, such as a server's error message; download the file again",
         ),
-        (b"\x00\x05\x16\x07\0\2\0\0Mac OS X", "what macOS keeps beside a file (AppleDouble); nothing of it is needed"),
+        (b"\x00\x05\x16\x07\0\2\0\0Mac OS X", "a macOS AppleDouble file, which is not needed"),
         ("#fake\n".encode("utf-16"), "UTF-16 text; make it UTF-8 first: iconv -f UTF-16 -t UTF-8"),
         (gzip.compress(b"#fake\n" * 1000)[:11], "truncated gzip stream"),
         (gzip.compress(bytes(range(65, 91)) * 9)[:-9], "no known format (truncated gzip stream)"),
@@ -69,7 +69,7 @@ def test_says_why_a_file_is_not_recognised(tmp_path: Path, data: bytes, why: str
     assert why_not(data, tmp_path / "x") == why
 
 
-def test_an_archive_in_an_archive_is_not_opened_and_that_is_said(tmp_path: Path) -> None:
+def test_an_archive_in_an_archive_is_not_opened_and_that_is_reported(tmp_path: Path) -> None:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         info = tarfile.TarInfo("log")
@@ -96,7 +96,7 @@ def test_two_claims_are_a_fault_that_names_both(tmp_path: Path) -> None:
     twin = variant(name="twin")
     assert detect("x", lines(1), [FAKE, twin]) == (
         None,
-        "ambiguous: could be fake or twin; --log-format NAME says which",
+        "ambiguous: could be fake or twin; --log-format NAME selects one",
         True,
     )
     assert detect("x", lines(1), [FAKE, twin], chosen=twin)[0] is twin

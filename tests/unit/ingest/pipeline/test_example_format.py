@@ -19,7 +19,7 @@ from gpuctl.ingest.core.job_rows import DUPLICATE_JOB
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.ingest.pipeline.registry import all_formats, built_in
 from gpuctl.store.database import Store
-from tests.philly_log import Kept, load_into
+from tests.philly_log import RecordingSink, load_into
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,8 +46,8 @@ def example() -> Format:
 FORMAT = example()
 
 
-def kept(text: str | bytes) -> Kept:
-    sink = Kept()
+def loaded(text: str | bytes) -> RecordingSink:
+    sink = RecordingSink()
     load_into(sink, FORMAT, text)
     return sink
 
@@ -68,7 +68,7 @@ def added(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("added")
-def test_added_it_is_recognised_loaded_and_asked(tmp_path: Path) -> None:
+def test_an_added_format_is_recognised_loaded_and_queried(tmp_path: Path) -> None:
     report = ingest([SAMPLE], tmp_path / "t.duckdb", cluster="here")
     (source,) = report.sources
     assert (source.format, source.rows_in, source.rows_loaded, source.rows_rejected) == ("turnstile-jobs", 9, 8, 1)
@@ -88,7 +88,7 @@ def test_added_it_is_recognised_loaded_and_asked(tmp_path: Path) -> None:
 
 
 def test_every_column_of_a_job() -> None:
-    sink = kept(f"{HEADER}{ROW}\n")
+    sink = loaded(f"{HEADER}{ROW}\n")
     (job,) = sink.tables["jobs"]
     assert (job["gpus"], job["nodes"], job["wait_s"], job["run_sum_s"], job["state"]) == (4, 2, 60, 740, "completed")
     assert sink.column("placements", "machine") == ["g1", "g2"]
@@ -120,19 +120,19 @@ def test_a_wrong_field_is_rejected_with_its_line(at: int, cell: str, reason: str
     cells = ROW.split("\t")
     cells[at] = cell
     bad = "\t".join(cells)
-    sink = kept(f"{HEADER}{bad}\n8{ROW[1:]}\n")
+    sink = loaded(f"{HEADER}{bad}\n8{ROW[1:]}\n")
     assert sink.rejects == [(2, reason, bad.encode())]
     assert sink.column("jobs", "job") == ["8"]
 
 
-def test_a_job_that_is_told_twice_is_kept_once() -> None:
-    sink = kept(f"{HEADER}{ROW}\n{ROW}\n")
+def test_a_job_that_is_listed_twice_is_stored_once() -> None:
+    sink = loaded(f"{HEADER}{ROW}\n{ROW}\n")
     assert (sink.rows_loaded, sink.rows_already_stored, sink.rejects) == (1, 1, [])
 
 
 def test_another_job_of_the_same_id_is_rejected() -> None:
     other = ROW.replace("\tok\t", "\terror\t")
-    sink = kept(f"{HEADER}{ROW}\n{other}\n")
+    sink = loaded(f"{HEADER}{ROW}\n{other}\n")
     assert (sink.rows_loaded, sink.rejects) == (1, [(3, DUPLICATE_JOB, other.encode())])
 
 
@@ -140,13 +140,13 @@ def test_another_job_of_the_same_id_is_rejected() -> None:
 def test_another_file_is_an_input_error(text: str) -> None:
     assert FORMAT.sniff("jobs.turnstile", text.encode("latin-1")) is None
     with pytest.raises(InputError, match="line 1 is not #turnstile jobs 1"):
-        kept(text.encode("latin-1"))
+        loaded(text.encode("latin-1"))
 
 
 def test_cut_at_every_byte() -> None:
     whole = SAMPLE.read_bytes()
     for end in range(len(HEADER), len(whole)):
-        sink = kept(whole[:end])
+        sink = loaded(whole[:end])
         assert sink.rows_in == whole[len(HEADER) : end].count(b"\n") + (whole[end - 1 : end] != b"\n")
 
 
@@ -156,5 +156,5 @@ def test_whatever_the_bytes_every_row_is_loaded_or_rejected(lines: list[bytes]) 
     body = b"\n".join(lines)
     FORMAT.sniff("", body)
     # the ledger's sum is checked by what loads it
-    sink = kept(HEADER.encode() + body)
+    sink = loaded(HEADER.encode() + body)
     assert sink.rows_in == sum(1 for line in body.split(b"\n") if line.removesuffix(b"\r").strip())

@@ -75,7 +75,7 @@ def test_loads_a_file_and_writes_its_ledger_row_and_rejects(logs: Path, db: Path
     ]
 
 
-def test_clusters_span_all_sources_and_are_kept_apart(logs: Path, db: Path) -> None:
+def test_clusters_span_all_sources_and_are_separate(logs: Path, db: Path) -> None:
     (logs / "a").write_bytes(lines(5))
     (logs / "b").write_bytes(lines(50))
     run(logs, db, timezone="Europe/Berlin")
@@ -97,7 +97,7 @@ def test_loads_in_the_order_of_formats_then_of_paths(logs: Path, db: Path) -> No
     assert list(statuses(report)) == ["a", "b", "z", "late"]
 
 
-def test_many_rejects_are_all_kept(logs: Path, db: Path) -> None:
+def test_many_rejects_are_all_stored(logs: Path, db: Path) -> None:
     (logs / "log").write_bytes(HEADER + b"".join(b"bad,%s\n" % (b"y" * 3000) for _ in range(15_000)))
     assert run(logs, db).sources[0].rows_rejected == 15_000
     with Store(db) as store:
@@ -235,7 +235,7 @@ def test_a_truncated_file_keeps_its_rows_and_counts_one_reject(logs: Path, db: P
     assert statuses(run(logs, db)) == {"log.gz": "unchanged"}
 
 
-def test_rows_that_do_not_add_up_are_a_bug_and_are_not_kept(logs: Path, db: Path) -> None:
+def test_rows_that_do_not_add_up_are_a_bug_and_are_not_stored(logs: Path, db: Path) -> None:
     def miscounting(stream: BinaryIO, sink: Sink) -> None:
         load(stream, sink)
         sink.seen()
@@ -374,7 +374,7 @@ def test_a_cluster_keeps_its_zone(logs: Path, db: Path) -> None:
         run(logs, db, [fake], timezone="UTC")
 
 
-def test_a_dry_run_writes_nothing_and_foretells_all(logs: Path, db: Path) -> None:
+def test_a_dry_run_writes_nothing_and_predicts_the_outcome(logs: Path, db: Path) -> None:
     (logs / "log").write_bytes(lines(3))
     assert statuses(run(logs, db, dry_run=True)) == {"log": "new"}
     assert not db.exists()
@@ -438,12 +438,12 @@ def test_a_bug_that_one_file_shows_spoils_no_other(logs: Path, db: Path, error: 
 
     for name, count in (("a", 2), ("b", 3), ("c", 4)):
         (logs / name).write_bytes(lines(count))
-    told: list[str] = []
-    report = ingest([logs], db, formats=[variant(load=failing)], notify=told.append, debug=True)
+    notices: list[str] = []
+    report = ingest([logs], db, formats=[variant(load=failing)], notify=notices.append, debug=True)
     assert [source.status for source in report.sources] == ["loaded", "failed", "loaded"]
     assert report.failed
     assert "this is a bug in gpuctl: please report it" in report.sources[1].message
-    assert [line for line in told if line.startswith("Traceback")], told
+    assert [line for line in notices if line.startswith("Traceback")], notices
     assert len(contents(db)["host_util"]) == 6
 
 

@@ -33,13 +33,13 @@ def read(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     formats: set[str] = set()
 
     def run(work: Any, shared: Any, tasks: Mapping[str, Any], *_: object) -> Iterator[tuple[str, Any]]:
-        ours = logging.getLogger("gpuctl")
+        logger = logging.getLogger("gpuctl")
         for key, task in tasks.items():
             # what is said elsewhere is not said here
-            ours.propagate = False
+            logger.propagate = False
             found = pickle.loads(pickle.dumps(work(*pickle.loads(pickle.dumps((shared, task))))))
             formats.update({task.format} if not found.fault else ())
-            ours.propagate = True
+            logger.propagate = True
             yield key, found
 
     monkeypatch.setattr(spread, "run", run)
@@ -107,12 +107,12 @@ def test_the_same_contents(
     logs: list[Path], formats: set[str], read: set[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "gpuctl")
-    told = []
+    reports = []
     for name, where in (("here", None), ("there", ELSEWHERE)):
         caplog.clear()
         report = ingest(logs, tmp_path / f"{name}.duckdb", engine=where)
-        told.append((report, caplog.messages.copy()))
-    assert told[0] == told[1]
+        reports.append((report, caplog.messages.copy()))
+    assert reports[0] == reports[1]
     assert contents(tmp_path / "here.duckdb") == contents(tmp_path / "there.duckdb")
     assert read >= formats
     assert read <= {fmt.name for fmt in all_formats() if fmt.alone}
@@ -131,13 +131,13 @@ def test_what_cannot_be_read_there_is_read_here(
     assert contents(tmp_path / "s.duckdb") == contents(tmp_path / "here.duckdb")
 
 
-def test_rows_that_workers_left_elsewhere_are_told(
+def test_rows_that_workers_left_elsewhere_are_reported(
     sample_data: Path, read: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = parallel_reader.read
 
-    def lost(shared: Any, asked: Any) -> parallel_reader.ReadFile:
-        found = own(shared, asked)
+    def lost(shared: Any, request: Any) -> parallel_reader.ReadFile:
+        found = own(shared, request)
         for path in (tmp_path / "s.duckdb.read").rglob("*.arrow"):
             path.unlink()
         return found

@@ -135,7 +135,7 @@ def test_a_zips_list_of_members_has_a_limit(tmp_path: Path) -> None:
     tracemalloc.stop()
 
 
-def test_damaged_members_of_all_kinds_are_told(tmp_path: Path) -> None:
+def test_damaged_members_of_all_kinds_are_reported(tmp_path: Path) -> None:
     for method in METHODS:
         path = tmp_path / f"{method}.zip"
         zip_of(path, {"m": bytes(range(256)) * 400}, method)

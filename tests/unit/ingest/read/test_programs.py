@@ -77,13 +77,13 @@ def test_output_without_end_is_stopped_at_the_limit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "head"), [("echo no interpreter\n", ""), ("\x7fELF", ""), ("x", "#!/nowhere/sh\n")], ids=str
 )
-def test_what_is_no_program_is_told(tmp_path: Path, text: str, head: str) -> None:
+def test_a_missing_program_is_reported(tmp_path: Path, text: str, head: str) -> None:
     with pytest.raises(InputError, match="cannot be run: ") as raised:
         run(script(tmp_path, text, head=head))
     assert "#!" in str(raised.value.hint)
 
 
-def test_a_program_that_fails_is_told_with_its_first_words(tmp_path: Path) -> None:
+def test_a_program_that_fails_is_reported_with_its_first_words(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"^asked: exit 3: first$"):
         run(script(tmp_path, "echo half; echo first >&2; echo second >&2; exit 3\n"))
 

@@ -83,7 +83,7 @@ def test_a_job_that_runs_in_one_file_and_is_requeued_and_ends_in_the_next(store:
     assert store.frame("SELECT source, attempts, state FROM jobs").rows() == [(2, 2, "completed")]
 
 
-def test_an_attempt_whose_end_no_file_tells(store: Store) -> None:
+def test_an_attempt_without_an_end_in_any_file(store: Store) -> None:
     ingest(store, {"State": "RUNNING", "End": "Unknown"})
     ingest(store, SECOND, source=2)
     first, second = rows(store, "attempts")
@@ -121,7 +121,7 @@ def test_a_file_that_is_gone_leaves_no_gap_in_the_numbers(store: Store) -> None:
     assert rows(store, "placements")[0]["attempt"] == 0
 
 
-def test_without_submissions_attempts_are_told_apart_by_their_start(store: Store) -> None:
+def test_without_submissions_attempts_are_distinguished_by_their_start(store: Store) -> None:
     sink = ingest(store, FIRST, SECOND, SECOND, only="JobIDRaw State Start End")
     assert (sink.rows_already_stored, sink.rejects) == (1, [])
     assert [(a["attempt"], a["start_ts"]) for a in rows(store, "attempts")] == [
@@ -197,16 +197,16 @@ def test_seen_in_many_runs(seed: int, words: bool, monkeypatch: pytest.MonkeyPat
     number = 0
     for _ in range(60):
         jobs = [f"{'x' * words}{chance.randrange(400)}" for _ in range(chance.randrange(1, 20))]
-        told = seen.add(pl.Series(jobs), pl.Series([chance.randrange(10**6) for _ in jobs])).to_list()
-        assert [at > 0 for at in told] == [job in known or job in jobs[:i] for i, job in enumerate(jobs)]
-        for job, at in zip(jobs, told, strict=True):
+        numbers = seen.add(pl.Series(jobs), pl.Series([chance.randrange(10**6) for _ in jobs])).to_list()
+        assert [at > 0 for at in numbers] == [job in known or job in jobs[:i] for i, job in enumerate(jobs)]
+        for job, at in zip(jobs, numbers, strict=True):
             assert at in {0, REPEAT + number}
             known.setdefault(job, []).append((at, number))
             number += 1
     lines = {n: line for n, line in enumerate(line for part in seen._lines for line in part)}
-    asked = [(job, at, n) for job, given in known.items() for at, n in given]
-    found = seen.lines(pl.Series([job for job, _, _ in asked]), pl.Series([at for _, at, _ in asked]))
-    assert found == [lines[n] for _, _, n in asked]
+    keys = [(job, at, n) for job, given in known.items() for at, n in given]
+    found = seen.lines(pl.Series([job for job, _, _ in keys]), pl.Series([at for _, at, _ in keys]))
+    assert found == [lines[n] for _, _, n in keys]
 
 
 def test_seen_knows_repeats_and_lines() -> None:

@@ -50,7 +50,7 @@ def test_machines_with_defaults_and_continued_lines(store: Store) -> None:
     }
 
 
-def test_settings_are_kept_and_secrets_are_not(store: Store) -> None:
+def test_settings_are_stored_and_secrets_are_not(store: Store) -> None:
     load(site_format("conf"), CONF, store, **PLACE)
     load(site_format("config"), CONFIG, store, **PLACE, source=2)
     rows = store.frame("SELECT name, value, source FROM settings ORDER BY ALL").rows()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FORMAT = site_format("ctld")
 
 
-def kept(text: str | bytes, **settings: Any) -> Loose:
+def loaded(text: str | bytes, **settings: Any) -> Loose:
     sink = Loose(**settings)
     load_into(sink, FORMAT, text)
     return sink
@@ -33,7 +33,7 @@ def events(sink: Loose) -> list[tuple[str, str, str, str | None, str | None]]:
 
 
 def test_what_happened_to_jobs() -> None:
-    sink = kept(CTLD)
+    sink = loaded(CTLD)
     assert (sink.rows_in, sink.rows_loaded, sink.rejects) == (18, 18, [])
     assert events(sink) == [
         ("1", "21:04:38.586", "allocated", None, None),
@@ -52,7 +52,7 @@ def test_what_happened_to_jobs() -> None:
 
 
 def test_when_machines_were_away() -> None:
-    rows = kept(CTLD).tables["machine_events"]
+    rows = loaded(CTLD).tables["machine_events"]
     assert [(r["machine"], clock(r["from_ts"]), clock(r["to_ts"]), r["state"], r["reason"]) for r in rows] == [
         ("gpu005", "21:04:43.140", "21:04:44.140", "DOWN", "XID 79: GPU | fallen off"),
         ("gpu006", "21:05:26.198", "21:05:28.411", "DOWN", None),
@@ -70,13 +70,13 @@ def test_when_machines_were_away() -> None:
     ],
 )
 def test_forms_of_a_time(stamp: str, expected: str) -> None:
-    sink = kept(f"[{stamp}] Requeuing JobId=4\n", timezone="America/New_York")
+    sink = loaded(f"[{stamp}] Requeuing JobId=4\n", timezone="America/New_York")
     assert events(sink) == [("4", expected, "requeued", None, None)]
 
 
 def test_the_hour_that_the_clock_shows_twice_does_not_go_back() -> None:
     lines = [f"[2026-11-01T01:{m}:00.000] Requeuing JobId={n}\n" for n, m in enumerate((10, 50, 20, 40))]
-    sink = kept("".join(lines), timezone="America/New_York")
+    sink = loaded("".join(lines), timezone="America/New_York")
     assert [time for _, time, *_ in events(sink)] == ["05:10:00.000", "05:50:00.000", "06:20:00.000", "06:40:00.000"]
 
 
@@ -105,7 +105,7 @@ def test_what_the_scanner_reads_itself_is_what_is_read_line_by_line(timezone: st
     lines = [words.format(job) for words in WORDS for job in JOBS] * 3
     stamps = [(first + timedelta(seconds=31 * n)).isoformat() for n in range(len(lines))]
     plain, other = (
-        kept("".join(f"[{at}{end}] {line}\n" for at, line in zip(stamps, lines, strict=True)), timezone=timezone)
+        loaded("".join(f"[{at}{end}] {line}\n" for at, line in zip(stamps, lines, strict=True)), timezone=timezone)
         for end in (".000", ".0000")
     )
     assert sum(r["event"] == "allocated" for r in plain.tables["job_events"]) > 20
@@ -118,20 +118,20 @@ def test_what_the_scanner_reads_itself_is_what_is_read_line_by_line(timezone: st
 
 def test_lines_without_a_time_are_rejected_and_counted() -> None:
     text = CTLD.replace("\n", "\ncontinued | nowhere\n\n", 1)
-    sink = kept(text)
+    sink = loaded(text)
     assert (sink.rows_in, sink.rows_loaded) == (19, 18)
     assert [(n, raw) for n, _, raw in sink.rejects] == [(2, b"continued | nowhere")]
 
 
 @pytest.mark.parametrize("bad", ["2026-13-45T21:04:37.750", "0000-00-00T99:99:99"])
 def test_impossible_times(bad: str) -> None:
-    sink = kept(f"[{bad}] Requeuing JobId=4\n[{bad}] something else\n")
+    sink = loaded(f"[{bad}] Requeuing JobId=4\n[{bad}] something else\n")
     assert (sink.rows_in, len(sink.rejects), events(sink)) == (2, 1, [])
 
 
 def test_absurd_machines_and_long_lines() -> None:
     stamp = "[2026-11-20T21:04:37.750]"
-    sink = kept(f"{stamp} node n[1-99999999999] returned to service\n{stamp} {'x' * (3 << 20)}\n{CTLD}")
+    sink = loaded(f"{stamp} node n[1-99999999999] returned to service\n{stamp} {'x' * (3 << 20)}\n{CTLD}")
     assert sink.rows_in == 20
     assert [n for n, _, _ in sink.rejects] == [1, 2]
     assert len(events(sink)) == 10
@@ -151,7 +151,7 @@ def test_however_the_bytes_come(end: str) -> None:
         sink = Loose()
         FORMAT.load(Drops(data), sink)
         assert (sink.rows_in, sink.rows_loaded) == (18, 18)
-        assert events(sink) == events(kept(CTLD))
+        assert events(sink) == events(loaded(CTLD))
 
 
 ATTEMPT = (
@@ -161,7 +161,7 @@ ATTEMPT = (
 
 
 @pytest.mark.parametrize("jobs_first", [True, False])
-def test_beside_the_attempts_of_accounting(jobs_first: bool, tmp_path: Path) -> None:
+def test_with_the_attempts_of_accounting(jobs_first: bool, tmp_path: Path) -> None:
     rows = [("211", 0, "21:05:46", "21:06:24", "21:06:29"), ("1", 0, "21:04:37", "21:04:38", "21:04:46")]
     rows.append(("1", 1, "21:04:46", "21:10:38", "21:10:46"))
     inserts = [
@@ -186,7 +186,7 @@ def test_beside_the_attempts_of_accounting(jobs_first: bool, tmp_path: Path) -> 
 
 
 def test_the_real_logs() -> None:
-    sink = kept(real("22.05.8", "slurmctld.log").read_bytes())
+    sink = loaded(real("22.05.8", "slurmctld.log").read_bytes())
     assert (sink.rows_in, sink.rows_loaded, sink.rejects) == (1890, 1890, [])
     resets = [r for r in sink.tables["job_events"] if r["event"] == "start_reset"]
     held = {r["job"]: (clock(r["since_ts"]), clock(r["ts"])) for r in resets}
@@ -201,6 +201,6 @@ def test_the_real_logs() -> None:
 def test_the_logs_of_both_versions(folder: str) -> None:
     path = real(folder, "slurmctld.log")
     assert FORMAT.sniff("whatever", path.read_bytes()[: 64 << 10])
-    sink = kept(path.read_bytes())
+    sink = loaded(path.read_bytes())
     assert sink.rejects == []
     assert {"allocated", "completed", "preempted", "requeued", "node_fail"} <= {e for _, _, e, _, _ in events(sink)}

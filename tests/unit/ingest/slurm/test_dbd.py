@@ -115,12 +115,12 @@ def test_a_line_torn_anywhere_costs_no_row_in_silence(line: str) -> None:
     for cut in range(1, len(line) - 1):
         for torn in (line[:cut], line[:cut] + "\n", line[:cut] + "\n" + line[cut:], line[cut:]):
             rows = sql(CREATE + FIRST_LINE + torn + LATER)
-            kept = {row.cells["a"] for row in rows if row.fault is None}
+            found = {row.cells["a"] for row in rows if row.fault is None}
             faults = [row for row in rows if row.fault]
-            assert kept >= {"1", "6", "7"}, (torn, rows)
-            assert kept >= {"2", "3", "5"} or faults, (torn, rows)
+            assert found >= {"1", "6", "7"}, (torn, rows)
+            assert found >= {"2", "3", "5"} or faults, (torn, rows)
             if torn.endswith("\n"):
-                assert "5" in kept, (torn, rows)
+                assert "5" in found, (torn, rows)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_an_insert_that_is_none_is_counted_where_its_table_may_be_wanted(line: s
     assert len([row for row in rows if row.fault]) == faults
 
 
-def test_lines_and_tables_are_told() -> None:
+def test_lines_and_tables_are_reported() -> None:
     rows = sql(CREATE + "\n-- x\nINSERT INTO `x_job_table` VALUES (1,'p\n','q'),\n(2,'r','s');\n")
     assert [(row.line_no, row.table, row.raw) for row in rows] == [
         (9, "x_job_table", b"(1,'p\n','q')"),
@@ -444,7 +444,7 @@ QOS = "creation_time\tdeleted\tid\tname\tpreempt\n1\t0\t1\tnormal\t\n1\t0\t2\tlo
 ASSOC = "id_assoc\tuser\tacct\tlft\n9\tcarol\tnlp\t3\n"
 
 
-def told(store: Store) -> list[tuple[Any, ...]]:
+def job_names(store: Store) -> list[tuple[Any, ...]]:
     names = ("job", "user", "account", "qos", "gpus", "gpu_type")
     return [tuple(row[name] for name in names) for row in rows(store, "jobs")]
 
@@ -453,7 +453,7 @@ def test_a_table_by_itself_says_what_it_can(tmp_path: Path) -> None:
     with new_store(tmp_path) as store:
         assert load(slurm_dbd.FORMAT, TABS, store).rejects == []
         # which number a GPU has is not known, so neither is that the second job has none
-        assert told(store) == [("5", "1001", None, None, None, None), ("6", "1001", None, None, None, None)]
+        assert job_names(store) == [("5", "1001", None, None, None, None), ("6", "1001", None, None, None, None)]
 
 
 def test_tables_that_name_numbers_are_loaded_before_the_jobs(tmp_path: Path) -> None:
@@ -463,7 +463,7 @@ def test_tables_that_name_numbers_are_loaded_before_the_jobs(tmp_path: Path) -> 
             sink = load(slurm_dbd_names.FORMAT, text, store, source=source)
             assert (sink.rows_in, sink.rejects) == (len(text.splitlines()) - 1, [])
         load(slurm_dbd.FORMAT, TABS, store, source=4)
-        assert told(store) == [("5", "carol", "nlp", "low", 4.0, "a100"), ("6", "carol", "nlp", None, 0.0, None)]
+        assert job_names(store) == [("5", "carol", "nlp", "low", 4.0, "a100"), ("6", "carol", "nlp", None, 0.0, None)]
         assert [(p["machine"], p["gpus"], p["estimated"]) for p in rows(store, "placements")] == [
             ("n1", 2.0, True), ("n2", 2.0, True), ("n3", 0.0, False)
         ]  # fmt: skip

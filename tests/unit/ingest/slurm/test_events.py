@@ -17,13 +17,13 @@ FORMAT = site_format("events")
 HEADER, *ROWS = EVENTS.splitlines()
 
 
-def kept(lines: Sequence[str], **settings: Any) -> Loose:
+def loaded(lines: Sequence[str], **settings: Any) -> Loose:
     sink = Loose(**settings)
     load_into(sink, FORMAT, "\n".join(lines) + "\n")
     return sink
 
 
-def told(sink: Loose) -> list[tuple[str, str, str | None, str, str | None]]:
+def node_events(sink: Loose) -> list[tuple[str, str, str | None, str, str | None]]:
     def shown(time: Any) -> str | None:
         return time and time.strftime("%H:%M:%S")
 
@@ -39,31 +39,34 @@ EXPECTED = [
 
 
 def test_rows_with_a_delimiter_in_the_reason() -> None:
-    sink = kept([HEADER, *ROWS])
-    assert told(sink) == EXPECTED
+    sink = loaded([HEADER, *ROWS])
+    assert node_events(sink) == EXPECTED
     assert (sink.rows_in, sink.rows_loaded, sink.rejects) == (4, 4, [])
 
 
 def test_with_a_delimiter_at_the_end_of_every_row() -> None:
-    assert told(kept([line + "|" for line in (HEADER, *ROWS)])) == EXPECTED
+    assert node_events(loaded([line + "|" for line in (HEADER, *ROWS)])) == EXPECTED
 
 
 def test_other_columns_in_another_order() -> None:
     header = "State\x1fNodeName\x1fTimeStart\x1fTimeEnd\x1fDuration"
     row = "DOWN\x1fgpu[001-002]\x1f2026-11-20T21:04:24\x1f2026-11-20T21:04:37\x1f00:00:13"
     assert FORMAT.sniff("x", header.encode())
-    sink = kept([header, row])
-    assert [(row[0], row[3], row[4]) for row in told(sink)] == [("gpu001", "DOWN", None), ("gpu002", "DOWN", None)]
+    sink = loaded([header, row])
+    assert [(row[0], row[3], row[4]) for row in node_events(sink)] == [
+        ("gpu001", "DOWN", None),
+        ("gpu002", "DOWN", None),
+    ]
 
 
 def test_times_are_local() -> None:
-    first = told(kept([HEADER, *ROWS], timezone="America/New_York"))[0]
+    first = node_events(loaded([HEADER, *ROWS], timezone="America/New_York"))[0]
     assert first[1:3] == ("02:04:24", "02:04:37")
 
 
 def test_times_in_seconds_since_1970() -> None:
-    sink = kept([HEADER, "lab|n1|1795208664|1795208677|DOWN|x|root(0)"])
-    assert told(sink) == [("n1", "21:04:24", "21:04:37", "DOWN", "x")]
+    sink = loaded([HEADER, "lab|n1|1795208664|1795208677|DOWN|x|root(0)"])
+    assert node_events(sink) == [("n1", "21:04:24", "21:04:37", "DOWN", "x")]
 
 
 @pytest.mark.parametrize(
@@ -79,15 +82,15 @@ def test_times_in_seconds_since_1970() -> None:
     ],
 )
 def test_rows_that_cannot_be_read(row: str, reason: str) -> None:
-    sink = kept([HEADER, row, ROWS[1]])
+    sink = loaded([HEADER, row, ROWS[1]])
     assert [number for number, _, _ in sink.rejects] == [2]
     assert reason in sink.reasons[0]
-    assert len(told(sink)) == 1
+    assert len(node_events(sink)) == 1
 
 
 def test_without_the_header_nothing_can_be_loaded() -> None:
     with pytest.raises(InputError, match="header"):
-        kept(ROWS)
+        loaded(ROWS)
 
 
 @pytest.mark.parametrize(
@@ -101,5 +104,5 @@ def test_without_the_header_nothing_can_be_loaded() -> None:
 def test_the_real_events(folder: str, name: str, rows: int, events: int) -> None:
     sink = Loose()
     load_into(sink, FORMAT, real(folder, name).read_bytes())
-    assert (sink.rows_in, sink.rejects, len(told(sink))) == (rows, [], events)
-    assert [row for row in told(sink) if row[4] == "XID 79: GPU has fallen off the bus"]
+    assert (sink.rows_in, sink.rejects, len(node_events(sink))) == (rows, [], events)
+    assert [row for row in node_events(sink) if row[4] == "XID 79: GPU has fallen off the bus"]

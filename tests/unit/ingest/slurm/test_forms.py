@@ -139,14 +139,16 @@ def test_every_job_is_accounted_for_in_each_form(forms: dict[str, Any]) -> None:
 @pytest.mark.parametrize("form", ["json", "dbd", "jobcomp"])
 @pytest.mark.parametrize("table", KEYS)
 def test_fields_are_the_same_but_for_what_a_form_does_not_carry(forms: dict[str, Any], form: str, table: str) -> None:
-    ours, theirs = forms["text"][table], forms[form][table]
-    common = set(ours) & set(theirs)
-    assert len(common) > 0.9 * len(ours)
+    text_rows, form_rows = forms["text"][table], forms[form][table]
+    common = set(text_rows) & set(form_rows)
+    assert len(common) > 0.9 * len(text_rows)
     different = {
         column: {
-            key: (ours[key][column], theirs[key][column]) for key in common if ours[key][column] != theirs[key][column]
+            key: (text_rows[key][column], form_rows[key][column])
+            for key in common
+            if text_rows[key][column] != form_rows[key][column]
         }
-        for column in next(iter(ours.values()))
+        for column in next(iter(text_rows.values()))
     }
     excused = {column for f, t, column in NOT_CARRIED if (f, t) == (form, table)}
     surprises = {
@@ -221,12 +223,12 @@ def test_json_of_two_releases_says_what_their_text_says(tmp_path: Path, release:
         load(_text_format(text[:65536]), text, store, cluster="text", source=1)
         sink = load(slurm_json.FORMAT, (folder / "sacct.json").read_bytes(), store, cluster="json", source=2)
         assert (sink.rows_in, sink.rejects) == (attempts, [])
-        ours, theirs = ({row["job"]: row for row in rows(store, "jobs", form)} for form in ("text", "json"))
+        text_rows, form_rows = ({row["job"]: row for row in rows(store, "jobs", form)} for form in ("text", "json"))
         again = {row["job"] for row in rows(store, "attempts", "text") if row["attempt"] > 0}
         last = {row["job"]: row for row in rows(store, "attempts", "text")}
-    assert len(ours) == len(theirs) == jobs
+    assert len(text_rows) == len(form_rows) == jobs
     assert len(again) == 2
-    for job, row in theirs.items():
+    for job, row in form_rows.items():
         if release == "24.11.5" and job in again:
             # without -D there is only the last attempt, and the release says that others are missing
             assert row["quirks"] == ["attempts_missing"]
@@ -236,7 +238,7 @@ def test_json_of_two_releases_says_what_their_text_says(tmp_path: Path, release:
         if release == "24.11.5":
             # what no step had is not told, where the text says 0
             excused = {"source_state", "quirks", "derived_exit_code", "derived_exit_signal"}
-            assert row["derived_exit_code"] in {None, ours[job]["derived_exit_code"]}
+            assert row["derived_exit_code"] in {None, text_rows[job]["derived_exit_code"]}
         assert {k: v for k, v in row.items() if k not in excused} == {
-            k: v for k, v in ours[job].items() if k not in excused
+            k: v for k, v in text_rows[job].items() if k not in excused
         }

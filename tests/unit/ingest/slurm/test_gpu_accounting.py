@@ -79,7 +79,7 @@ def test_accounting_that_tracks_gpus_makes_cpu_jobs_exact_whenever_it_is_loaded(
 @pytest.mark.parametrize(
     ("tracked", "gpus"), [("cpu,mem,energy,node,billing", [None, None, 0]), ("cpu,gres/gpu", [0, 0, 0])]
 )
-def test_the_setting_decides_where_no_record_does(tracked: str, gpus: list[float | None], tmp_path: Path) -> None:
+def test_the_setting_decides_if_no_record_does(tracked: str, gpus: list[float | None], tmp_path: Path) -> None:
     config = (
         "Configuration data as of 2026-11-20T10:00:00\n"
         f"AccountingStorageTRES   = {tracked}\nAccountingStorageEnforce = none\nAuthType = auth/munge\n"
@@ -100,8 +100,8 @@ def test_the_first_screen_and_the_findings_say_so(tmp_path: Path) -> None:
     [overview] = rows(path, "overview")
     assert (overview["gpus"], overview["gpu_hours"], overview["size_unknown"]) == (4, None, 2)
     assert overview["occupancy_pct"] is None
-    said = [str(text) for text in analyzed(path, "overview").warnings]
-    assert any("accounting does not track GPUs" in text for text in said)
+    warnings = [str(text) for text in analyzed(path, "overview").warnings]
+    assert any("accounting does not track GPUs" in text for text in warnings)
     number, treatment = next(found for name, found in findings(path).items() if "cannot state GPUs" in name)
     assert number == 2
     assert "AccountingStorageTRES" in treatment

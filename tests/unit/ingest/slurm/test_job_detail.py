@@ -22,13 +22,13 @@ FORMAT = site_format("job_detail")
 BLOCK = DETAIL.replace(" UserId=alice", "\n   UserId=alice").replace("   Nodes=", "\n     Nodes=") + "\n"
 
 
-def kept(text: str | bytes) -> Loose:
+def loaded(text: str | bytes) -> Loose:
     sink = Loose()
     load_into(sink, FORMAT, text)
     return sink
 
 
-def told(sink: Loose) -> list[tuple[str, str, float, list[int] | None]]:
+def exact_rows(sink: Loose) -> list[tuple[str, str, float, list[int] | None]]:
     rows = sink.tables.get("exact_placements", [])
     return [(r["job"], r["machine"], r["gpus"], r["gpu_indices"]) for r in rows]
 
@@ -38,8 +38,8 @@ EXPECTED = [("123", "gpu007", 4.0, [0, 1, 2, 3]), ("123", "gpu008", 2.0, [0, 2])
 
 @pytest.mark.parametrize("text", [DETAIL, BLOCK, DETAIL.replace("JobId=123 ", "JobId=123 ArrayJobId=7 ArrayTaskId=1 ")])
 def test_gpus_of_every_machine(text: str) -> None:
-    sink = kept(text)
-    assert told(sink) == EXPECTED
+    sink = loaded(text)
+    assert exact_rows(sink) == EXPECTED
     assert (sink.rows_in, sink.rejects) == (1, [])
     row = sink.tables["exact_placements"][0]
     assert row["start_ts"].strftime("%H:%M:%S") == "21:05:54"
@@ -48,18 +48,18 @@ def test_gpus_of_every_machine(text: str) -> None:
 
 def test_groups_of_machines_have_the_same_gpus() -> None:
     text = DETAIL.replace("Nodes=gpu007 CPU_IDs=0", "Nodes=gpu[005-006] CPU_IDs=0-1")
-    assert told(kept(text))[:2] == [("123", "gpu005", 4.0, [0, 1, 2, 3]), ("123", "gpu006", 4.0, [0, 1, 2, 3])]
+    assert exact_rows(loaded(text))[:2] == [("123", "gpu005", 4.0, [0, 1, 2, 3]), ("123", "gpu006", 4.0, [0, 1, 2, 3])]
 
 
 def test_a_record_that_repeats_is_stored_once() -> None:
-    sink = kept(DETAIL * 3)
-    assert (sink.rows_in, told(sink)) == (3, EXPECTED)
+    sink = loaded(DETAIL * 3)
+    assert (sink.rows_in, exact_rows(sink)) == (3, EXPECTED)
 
 
-def test_the_total_is_kept_of_records_without_gpus_by_node() -> None:
+def test_the_total_is_stored_of_records_without_gpus_by_node() -> None:
     ended = DETAIL.replace("gpu:v100:4(IDX:0-3)", "").replace("gpu:v100:2(IDX:0,2)", "")
-    sink = kept(ended)
-    assert (sink.rows_loaded, told(sink)) == (1, [("123", None, 6.0, None)])
+    sink = loaded(ended)
+    assert (sink.rows_loaded, exact_rows(sink)) == (1, [("123", None, 6.0, None)])
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def test_gpus_in_all_as_releases_state_them(fields: dict[str, str], gpus: float 
 
 
 def test_a_name_on_two_lines() -> None:
-    sink = kept(DETAIL.replace("JobName=a ", "JobName=a\nline ") + DETAIL.replace("JobId=123", "JobId=124"))
-    assert (sink.rows_in, [job for job, *_ in told(sink)]) == (2, ["123", "123", "124", "124"])
+    sink = loaded(DETAIL.replace("JobName=a ", "JobName=a\nline ") + DETAIL.replace("JobId=123", "JobId=124"))
+    assert (sink.rows_in, [job for job, *_ in exact_rows(sink)]) == (2, ["123", "123", "124", "124"])
 
 
 @pytest.mark.parametrize(
@@ -96,10 +96,10 @@ def test_a_name_on_two_lines() -> None:
     ],
 )
 def test_records_that_cannot_be_read(old: str, new: str, reason: str) -> None:
-    sink = kept(DETAIL.replace(old, new).replace("a UserId=x b", "a b") + DETAIL)
+    sink = loaded(DETAIL.replace(old, new).replace("a UserId=x b", "a b") + DETAIL)
     assert [n for n, _, _ in sink.rejects] == [1]
     assert reason in sink.reasons[0]
-    assert told(sink) == EXPECTED
+    assert exact_rows(sink) == EXPECTED
 
 
 def estimates(store: Store, *placed: tuple[str, float], start: str = "21:05:54", gpus: float = 6) -> None:
@@ -182,14 +182,14 @@ def test_an_attempt_without_any_placement_gets_them(store: Store) -> None:
 
 
 def test_the_real_details() -> None:
-    detail = kept(gzip.decompress(real("22.05.8", "scontrol_job_detail.txt.gz").read_bytes()))
+    detail = loaded(gzip.decompress(real("22.05.8", "scontrol_job_detail.txt.gz").read_bytes()))
     assert (detail.rows_in, detail.rejects) == (289, [])
-    assert [row[1:] for row in told(detail) if row[0] == "123"] == [
+    assert [row[1:] for row in exact_rows(detail) if row[0] == "123"] == [
         ("gpu007", 4.0, [0, 1, 2, 3]),
         ("gpu008", 2.0, [0, 1]),
     ]
-    assert all(machine is None or len(indices) == gpus for _, machine, gpus, indices in told(detail))
-    every = kept(gzip.decompress(real("22.05.8", "scontrol_job_oneline.txt.gz").read_bytes()))
+    assert all(machine is None or len(indices) == gpus for _, machine, gpus, indices in exact_rows(detail))
+    every = loaded(gzip.decompress(real("22.05.8", "scontrol_job_oneline.txt.gz").read_bytes()))
     # two jobs have a line end in their names
     assert (every.rows_in, every.rejects) == (461, [])
 
@@ -212,7 +212,7 @@ BEGUN = (
         ("RUNNING", "00:05:00", "UNLIMITED", "02:10:00", "Unknown", "00:10"),
     ],
 )
-def test_the_two_passes_of_a_repeated_hour_are_told_apart(
+def test_the_two_passes_of_a_repeated_hour_are_distinguished(
     state: str, run: str, limit: str, start: str, end: str, utc: str
 ) -> None:
     at = [text if text == "Unknown" else f"2026-10-25T{text}" for text in (start, end)]

@@ -53,7 +53,7 @@ OLD: dict[str, Any] = {
 }  # fmt: skip
 
 
-def told(value: int) -> dict[str, Any]:
+def counted(value: int) -> dict[str, Any]:
     return {"set": True, "infinite": False, "number": value}
 
 
@@ -61,12 +61,12 @@ UNTOLD = {"set": False, "infinite": False, "number": 0}
 NEW: dict[str, Any] = {
     **OLD,
     "array": {"job_id": 0, "task": "", "task_id": UNTOLD},
-    "derived_exit_code": {"status": ["SUCCESS"], "return_code": told(0), "signal": {"id": UNTOLD, "name": ""}},
-    "exit_code": {"status": ["SUCCESS"], "return_code": told(0), "signal": {"id": UNTOLD, "name": ""}},
-    "time": {**OLD["time"], "limit": told(1505), "planned": told(30)},
+    "derived_exit_code": {"status": ["SUCCESS"], "return_code": counted(0), "signal": {"id": UNTOLD, "name": ""}},
+    "exit_code": {"status": ["SUCCESS"], "return_code": counted(0), "signal": {"id": UNTOLD, "name": ""}},
+    "time": {**OLD["time"], "limit": counted(1505), "planned": counted(30)},
     "flags": ["STARTED_ON_BACKFILL", "START_RECEIVED"],
     "het": {"job_id": 0, "job_offset": UNTOLD},
-    "priority": told(1026),
+    "priority": counted(1026),
     "kill_request_user": "",
     "restart_cnt": 2,
     "state": {"current": ["COMPLETED"], "reason": "None"},
@@ -152,9 +152,9 @@ def test_what_is_no_number_is_refused(value: object) -> None:
         (OLD, "TIMEOUT", {"status": "SUCCESS", "return_code": 0}, ""),
         (OLD, "FAILED", {"status": "ERROR", "return_code": 42}, "42:0"),
         (OLD, "FAILED", {"status": "SIGNALED", "return_code": None, "signal": {"signal_id": 11, "name": "x"}}, "0:11"),
-        (NEW, ["FAILED"], {"status": ["ERROR"], "return_code": told(255), "signal": {"id": UNTOLD}}, "255:0"),
-        (NEW, ["FAILED"], {"status": ["SIGNALED"], "return_code": UNTOLD, "signal": {"id": told(11)}}, "0:11"),
-        (NEW, ["FAILED"], {"status": ["SUCCESS"], "return_code": told(0), "signal": {"id": UNTOLD}}, "0:0"),
+        (NEW, ["FAILED"], {"status": ["ERROR"], "return_code": counted(255), "signal": {"id": UNTOLD}}, "255:0"),
+        (NEW, ["FAILED"], {"status": ["SIGNALED"], "return_code": UNTOLD, "signal": {"id": counted(11)}}, "0:11"),
+        (NEW, ["FAILED"], {"status": ["SUCCESS"], "return_code": counted(0), "signal": {"id": UNTOLD}}, "0:0"),
         (NEW, ["PENDING"], {"status": ["PENDING"], "return_code": UNTOLD, "signal": {"id": UNTOLD}}, ""),
         (NEW, ["RUNNING", "COMPLETING"], {}, ""),
     ],
@@ -173,10 +173,10 @@ def test_exit_codes(job: dict[str, Any], state: Any, exit_code: dict[str, Any], 
     ("changes", "column", "text"),
     [
         ({"array": {"job_id": 11, "task": None, "task_id": 3}}, "JobID", "11_3"),
-        ({"array": {"job_id": 11, "task": "", "task_id": told(0)}}, "JobID", "11_0"),
-        ({"array": {"job_id": told(11), "task": "4-9%2", "task_id": UNTOLD}}, "JobID", "11_[4-9%2]"),
+        ({"array": {"job_id": 11, "task": "", "task_id": counted(0)}}, "JobID", "11_0"),
+        ({"array": {"job_id": counted(11), "task": "4-9%2", "task_id": UNTOLD}}, "JobID", "11_[4-9%2]"),
         ({"het": {"job_id": 57, "job_offset": 1}}, "JobID", "57+1"),
-        ({"het": {"job_id": 57, "job_offset": told(0)}}, "JobID", "57+0"),
+        ({"het": {"job_id": 57, "job_offset": counted(0)}}, "JobID", "57+0"),
         ({"state": {"current": ["CANCELLED"]}, "kill_request_user": "bob"}, "State", "CANCELLED by bob"),
         ({"state": {"current": "PREEMPTED"}, "kill_request_user": "bob"}, "State", "PREEMPTED"),
         ({"state": {"current": "CANCELLED"}, "time": {"submission": 5, "start": None, "end": 9}}, "Start", "None"),

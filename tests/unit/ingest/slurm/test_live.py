@@ -72,7 +72,7 @@ def put(folder: Path, name: str, script: str) -> None:
 
 
 @pytest.mark.usefixtures("at")
-def test_each_day_is_asked_for_by_itself_with_the_settings_that_lose_nothing(tmp_path: Path, slurm: live.Slurm) -> None:
+def test_each_day_is_requested_by_itself_with_the_settings_that_lose_nothing(tmp_path: Path, slurm: live.Slurm) -> None:
     live.fetch(tmp_path / "kept", slurm, date(2026, 3, 8))
     lines = (tmp_path / "log").read_text().splitlines()
     assert all(line.startswith("UTC|%s|0|--allusers --allocations --duplicates --parsable2") for line in lines)
@@ -88,7 +88,7 @@ def test_each_day_is_asked_for_by_itself_with_the_settings_that_lose_nothing(tmp
     assert all({"CD", "CA", "RQ", "PR", "NF"} <= set(w[2].split(",")) for w in windows)
 
 
-def test_days_that_are_over_are_asked_for_once_and_today_every_time(
+def test_days_that_are_over_are_requested_once_and_today_every_time(
     tmp_path: Path, slurm: live.Slurm, at: Callable[[float], None]
 ) -> None:
     folder = tmp_path / "kept"
@@ -120,7 +120,7 @@ def test_a_day_is_not_whole_until_an_hour_after_its_end(
 
 
 @pytest.mark.usefixtures("at")
-def test_a_day_whose_file_is_gone_is_asked_for_again(tmp_path: Path, slurm: live.Slurm) -> None:
+def test_a_day_whose_file_is_gone_is_requested_again(tmp_path: Path, slurm: live.Slurm) -> None:
     live.fetch(tmp_path / "kept", slurm, date(2026, 3, 8))
     calls(tmp_path)
     (tmp_path / "kept" / "sacct-2026-03-08.txt.zst").unlink()
@@ -129,7 +129,7 @@ def test_a_day_whose_file_is_gone_is_asked_for_again(tmp_path: Path, slurm: live
 
 
 @pytest.mark.usefixtures("at")
-def test_a_failure_tells_what_sacct_said_and_keeps_the_days_before(tmp_path: Path, slurm: live.Slurm) -> None:
+def test_a_failure_shows_sacct_s_message_and_keeps_the_days_before(tmp_path: Path, slurm: live.Slurm) -> None:
     (tmp_path / "behave").write_text(
         'case "$*" in *2026-03-09*) printf half; printf "sacct: error: no dbd\nmore\n" >&2; exit 1;; esac\n'
         + f"echo '{HEADER}'\n"
@@ -158,7 +158,7 @@ def test_days_that_do_not_fit_together_are_refused(tmp_path: Path, slurm: live.S
 
 
 @pytest.mark.usefixtures("at")
-def test_a_damaged_note_is_told_with_what_to_do(tmp_path: Path, slurm: live.Slurm) -> None:
+def test_a_damaged_note_is_reported_with_what_to_do(tmp_path: Path, slurm: live.Slurm) -> None:
     folder = tmp_path / "kept"
     folder.mkdir()
     for damaged in ("{", "[]", '{"x": 1}', '{"2026-03-08": null}'):
@@ -169,7 +169,7 @@ def test_a_damaged_note_is_told_with_what_to_do(tmp_path: Path, slurm: live.Slur
 
 
 @pytest.mark.usefixtures("at")
-def test_held_jobs_are_asked_for_by_id_and_only_their_pending_records_kept(tmp_path: Path, slurm: live.Slurm) -> None:
+def test_held_jobs_are_requested_by_id_and_only_their_pending_records_stored(tmp_path: Path, slurm: live.Slurm) -> None:
     rows = "\\n".join([
         f"9{US}9_1{US}a\\nb{US}COMPLETED{US}5{US}",
         f"9{US}9_[2-3]{US}two\\nlines{US}PENDING{US}5{US}Main",
@@ -187,7 +187,7 @@ def test_held_jobs_are_asked_for_by_id_and_only_their_pending_records_kept(tmp_p
 
 
 @pytest.mark.usefixtures("at")
-def test_what_cannot_be_had_is_told(tmp_path: Path, slurm: live.Slurm) -> None:
+def test_unavailable_answers_are_reported(tmp_path: Path, slurm: live.Slurm) -> None:
     put(tmp_path, "scontrol", 'case "$*" in *node*) echo NodeName=n1;; *) echo "no controller" >&2; exit 1;; esac')
     found = live.fetch(tmp_path / "kept", slurm, date(2026, 3, 10))
     assert (tmp_path / "kept" / "nodes.txt").read_text() == "NodeName=n1\n"
@@ -288,8 +288,8 @@ def test_faults_of_the_command_line_end_with_their_code(
 
 
 def test_a_dry_run_prints_the_commands_and_writes_nothing(tmp_path: Path, slurm: live.Slurm, gpuctl: Gpuctl) -> None:
-    asked = ("--from", "sacct", "--sacct", slurm.sacct, "--since", "2026-03-08", "--until", "2026-03-09")
-    done = gpuctl("ingest", *asked, "--dry-run", cwd=tmp_path)
+    options = ("--from", "sacct", "--sacct", slurm.sacct, "--since", "2026-03-08", "--until", "2026-03-09")
+    done = gpuctl("ingest", *options, "--dry-run", cwd=tmp_path)
     assert [line.rpartition("--starttime=")[2][:10] for line in done.stdout.splitlines()[1:]] == [
         "2026-03-08", "2026-03-09",
     ]  # fmt: skip
@@ -309,7 +309,7 @@ def test_a_dry_run_prints_the_commands_and_writes_nothing(tmp_path: Path, slurm:
     ],
 )
 @pytest.mark.usefixtures("at")
-def test_a_day_is_kept_only_when_it_is_what_sacct_prints(
+def test_a_day_is_stored_only_when_it_is_what_sacct_prints(
     tmp_path: Path, slurm: live.Slurm, printed: str, found: str | None
 ) -> None:
     (tmp_path / "answer").write_text(printed + ("\n" if printed == HEADER else ""))
@@ -328,13 +328,13 @@ def test_a_day_is_kept_only_when_it_is_what_sacct_prints(
     assert calls(tmp_path) == ["2026-03-08", "2026-03-08"], "it is asked for again"
 
 
-def test_a_day_of_other_days_records_is_not_kept() -> None:
+def test_a_day_of_other_days_records_is_not_stored() -> None:
     day = datetime(2026, 3, 8, tzinfo=UTC).timestamp()
-    for end, kept in ((day + 5, True), (day - 86_400, False), (day + 2 * 86_400, False)):
+    for end, stored in ((day + 5, True), (day - 86_400, False), (day + 2 * 86_400, False)):
         check = DayCheck(("JobID", "End", "Flags"), b"|", (day, day + 86_399), "sacct of 2026-03-08")
         for piece in (b"JobID|E", b"nd|Flags\n", b"1|Unknown|\n", f"2|{end:.0f}|\n".encode()):
             check.feed(piece)
-        if kept:
+        if stored:
             check.end()
         else:
             with pytest.raises(InputError, match="1 records, of which none ended on that day"):
@@ -355,9 +355,9 @@ def test_a_sacct_that_is_none_ends_with_a_message(
     tmp_path: Path, slurm: live.Slurm, gpuctl: Gpuctl, script: str, code: int, says: str
 ) -> None:
     Path(slurm.sacct).write_text(script + "\n")
-    asked = ("--from", "sacct", "--sacct", slurm.sacct, "--since", "2026-03-08", "--until", "2026-03-08")
+    options = ("--from", "sacct", "--sacct", slurm.sacct, "--since", "2026-03-08", "--until", "2026-03-08")
     for more in ((), ("--dry-run",)) if "help" not in script else ((),):
-        done = gpuctl("ingest", *asked, "--timeout", "0.5", *more, cwd=tmp_path, check=False)
+        done = gpuctl("ingest", *options, "--timeout", "0.5", *more, cwd=tmp_path, check=False)
         assert (done.returncode, done.stdout) == (code, "")
         assert says in done.stderr
         assert "hint: " in done.stderr

@@ -104,7 +104,7 @@ def test_a_pending_copy_is_forgotten_when_another_cluster_runs_the_job(tmp_path:
         ("02:50", "02:10", "00:20:00", ("2026-10-25 00:50:00", "2026-10-25 01:10:00")),
     ],
 )
-def test_elapsed_tells_the_two_passes_of_a_repeated_hour_apart(
+def test_elapsed_distinguishes_the_two_passes_of_a_repeated_hour(
     store: Store, start: str, end: str, elapsed: str, expected: tuple[str, str]
 ) -> None:
     at = "2026-10-25T{}:00".format

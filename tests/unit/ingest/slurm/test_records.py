@@ -288,7 +288,7 @@ def test_trap_10_states(text: str, state: State) -> None:
     assert state_of(text) is state
 
 
-def test_trap_10_a_word_that_is_new_is_kept(store: Store) -> None:
+def test_trap_10_a_word_that_is_new_is_stored(store: Store) -> None:
     made = job(store, {"State": "EVAPORATED"})
     assert (made["state"], made["source_state"], made["quirks"]) == ("unknown", "EVAPORATED", ["unknown_state"])
 
@@ -333,7 +333,7 @@ def test_trap_15_gpus(store: Store) -> None:
     assert [row["gpus"] for row in rows(store, "attempts")] == [row["gpus"] for row in made]
 
 
-def test_trap_15_gpus_are_unknown_not_none_where_no_column_tells(store: Store) -> None:
+def test_trap_15_gpus_are_unknown_not_none_if_no_column_states_them(store: Store) -> None:
     assert job(store, {}, only="JobIDRaw State Submit Start End NodeList")["gpus"] is None
     assert rows(store, "placements")[0]["estimated"] is True
 
@@ -341,7 +341,7 @@ def test_trap_15_gpus_are_unknown_not_none_where_no_column_tells(store: Store) -
 TYPED, ANY = "gres/gpu:a100=2,gres/gpu=2", "gres/gpu=2"
 
 
-def test_trap_15_the_type_that_was_given_is_not_the_one_that_was_asked_for(store: Store) -> None:
+def test_trap_15_the_allocated_type_differs_from_the_requested_one(store: Store) -> None:
     # what was given, what was asked for, features: the type, and what is known of its request
     cases = {
         (TYPED, TYPED, "hbm"): ("a100", None),

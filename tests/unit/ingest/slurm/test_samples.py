@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 JOBS, NODES = site_format("squeue_samples"), site_format("sinfo_samples")
 
 
-def kept(fmt: object, text: str) -> Loose:
+def loaded(fmt: object, text: str) -> Loose:
     sink = Loose()
     load_into(sink, fmt, text)  # type: ignore[arg-type]
     return sink
 
 
 def test_reasons_of_jobs_that_wait() -> None:
-    sink = kept(JOBS, SQUEUE)
+    sink = loaded(JOBS, SQUEUE)
     assert (sink.rows_in, sink.rows_loaded, sink.rejects) == (7, 7, [])
     rows = sink.tables["queue_samples"]
     keys = ("job", "state", "reason", "detail", "array_job", "array_task")
@@ -43,17 +43,17 @@ def test_the_files_of_gpuctl_sample() -> None:
     line = "\x1f".join(("1795208678.062", "3", "3", "PD", "(JobHeldUser)", "gpu", ""))
     text = "\x1f".join(SQUEUE_COLUMNS) + f"\n{line}\n" + "\x1f".join(SQUEUE_COLUMNS) + f"\n{line}\n"
     assert JOBS.sniff("x", text.encode())
-    sink = kept(JOBS, text)
+    sink = loaded(JOBS, text)
     assert (sink.rows_in, sink.rejects) == (4, [])
     assert [(r["state"], r["reason"]) for r in sink.tables["queue_samples"]] == [("PENDING", "JobHeldUser")] * 2
     node = "\x1f".join(("1795208678.062", "gpu001", "mixed", "gpu:a100:8", "gpu:a100:3(IDX:0-2)", "a | b"))
     text = "\x1f".join(SINFO_COLUMNS) + f"\n{node}\n"
     assert NODES.sniff("x", text.encode())
-    assert [r["gpus_used"] for r in kept(NODES, text).tables["machine_samples"]] == [3.0]
+    assert [r["gpus_used"] for r in loaded(NODES, text).tables["machine_samples"]] == [3.0]
 
 
 def test_gpus_in_use_once_a_machine_and_time() -> None:
-    sink = kept(NODES, SINFO)
+    sink = loaded(NODES, SINFO)
     assert (sink.rows_in, sink.rows_loaded) == (4, 4)
     rows = [(r["machine"], r["gpus_used"], r["state"]) for r in sink.tables["machine_samples"]]
     assert rows == [("c1-1", 0.0, "idle"), ("gpu001", 3.0, "mixed"), ("gpu001", 0.0, "drained*")]
@@ -96,7 +96,7 @@ def test_reasons_are_split_at_the_code() -> None:
     ],
 )
 def test_lines_that_cannot_be_read(row: str, reason: str) -> None:
-    sink = kept(JOBS, SQUEUE + row + "\n")
+    sink = loaded(JOBS, SQUEUE + row + "\n")
     assert [number for number, _, _ in sink.rejects] == [8]
     assert reason in sink.reasons[0]
 

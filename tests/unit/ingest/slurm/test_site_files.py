@@ -168,7 +168,7 @@ def test_a_folder_of_all_of_them(tmp_path: Path) -> None:
     assert {s.status for s in again.sources} == {"unchanged"}
 
 
-def test_a_log_that_has_grown_replaces_what_it_said_before(tmp_path: Path) -> None:
+def test_a_log_that_has_grown_replaces_its_earlier_rows(tmp_path: Path) -> None:
     log = tmp_path / "slurmctld.log"
     text = EXCERPTS["ctld"]
     db = tmp_path / "site.duckdb"

@@ -32,7 +32,7 @@ EXACT = "SELECT job, submit_ts, start_ts, machine, gpus, gpu_indices FROM exact_
 SAMPLES = "SELECT ts, job, reason, state, detail, array_job, array_task FROM queue_samples ORDER BY ALL"
 
 
-def told(folder: Path, files: dict[str, str], sql: str) -> list[tuple[Any, ...]]:
+def answer_rows(folder: Path, files: dict[str, str], sql: str) -> list[tuple[Any, ...]]:
     """What a query finds after loading some files, all of whose rows must have been loaded."""
     folder.mkdir()
     for name, text in files.items():
@@ -72,31 +72,31 @@ def test_nodes_are_what_scontrol_show_node_says(tmp_path: Path, release: Callabl
     as_text = {"scontrol_node.txt": (STATE / "scontrol_node.txt").read_text()}
     as_json = {"sinfo.json": json.dumps(release(SINFO))}
     for number, sql in enumerate((MACHINES, MEMBERS)):
-        expected = told(tmp_path / f"t{number}", as_text, sql)
+        expected = answer_rows(tmp_path / f"t{number}", as_text, sql)
         assert expected
-        assert told(tmp_path / f"j{number}", as_json, sql) == expected
+        assert answer_rows(tmp_path / f"j{number}", as_json, sql) == expected
 
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_jobs_have_the_gpus_that_scontrol_show_job_says(tmp_path: Path, release: Callable[[Json], Json]) -> None:
-    expected = told(tmp_path / "t", {"scontrol_job.txt": (STATE / "scontrol_job.txt").read_text()}, EXACT)
+    expected = answer_rows(tmp_path / "t", {"scontrol_job.txt": (STATE / "scontrol_job.txt").read_text()}, EXACT)
     assert len({row[3] for row in expected if row[0] == "1"}) == 2
-    assert told(tmp_path / "j", {"squeue.json": json.dumps(release(SQUEUE), indent=2)}, EXACT) == expected
+    assert answer_rows(tmp_path / "j", {"squeue.json": json.dumps(release(SQUEUE), indent=2)}, EXACT) == expected
 
 
 def test_what_waits_is_sampled_where_the_answer_says_when(tmp_path: Path) -> None:
-    expected = told(tmp_path / "t", {"squeue_samples.txt": (STATE / "squeue_samples.txt").read_text()}, SAMPLES)
+    expected = answer_rows(tmp_path / "t", {"squeue_samples.txt": (STATE / "squeue_samples.txt").read_text()}, SAMPLES)
     assert {row[2] for row in expected} == {"JobArrayTaskLimit", "AssocGrpGRES", "JobHeldUser"}
-    assert told(tmp_path / "j", {"squeue.json": json.dumps(as_objects(SQUEUE))}, SAMPLES) == expected
+    assert answer_rows(tmp_path / "j", {"squeue.json": json.dumps(as_objects(SQUEUE))}, SAMPLES) == expected
     # 22.05 does not say when it was so
-    assert told(tmp_path / "o", {"squeue.json": json.dumps(SQUEUE)}, SAMPLES) == []
+    assert answer_rows(tmp_path / "o", {"squeue.json": json.dumps(SQUEUE)}, SAMPLES) == []
 
 
 def test_gpus_in_use_are_sampled_likewise(tmp_path: Path) -> None:
     text = (STATE / "scontrol_node.txt").read_text()
     used = re.findall(r"NodeName=(\S+) .*? GresUsed=gpu:(?:\w+:)?(\d+)", text)
     sql = "SELECT machine, gpus_used, epoch(ts) FROM machine_samples ORDER BY ALL"
-    found = told(tmp_path / "j", {"sinfo.json": json.dumps(as_objects(SINFO))}, sql)
+    found = answer_rows(tmp_path / "j", {"sinfo.json": json.dumps(as_objects(SINFO))}, sql)
     assert found == sorted((machine, float(gpus), AT) for machine, gpus in used)
     assert sum(row[1] for row in found) > 4
 
@@ -116,12 +116,12 @@ def rows_of_sinfo(nodes: list[Json]) -> Json:
     return {"sinfo": rows, "last_update": {"set": True, "infinite": False, "number": AT}, "meta": {"slurm": {}}}
 
 
-def test_rows_of_sinfo_tell_of_single_nodes_what_nodes_do(tmp_path: Path) -> None:
+def test_rows_of_sinfo_give_the_same_for_single_nodes_as_nodes(tmp_path: Path) -> None:
     answer = json.dumps(rows_of_sinfo(SINFO["nodes"]))
     nodes = json.dumps(as_objects(SINFO))
     for number, sql in enumerate((MACHINES, MEMBERS, "SELECT machine, gpus_used FROM machine_samples ORDER BY ALL")):
-        assert told(tmp_path / f"a{number}", {"sinfo.json": answer}, sql) == (
-            told(tmp_path / f"b{number}", {"sinfo.json": nodes}, sql)
+        assert answer_rows(tmp_path / f"a{number}", {"sinfo.json": answer}, sql) == (
+            answer_rows(tmp_path / f"b{number}", {"sinfo.json": nodes}, sql)
         )
 
 
@@ -130,7 +130,7 @@ def test_a_row_of_several_nodes_does_not_say_how_many_gpus_each_has(tmp_path: Pa
     row["nodes"]["nodes"] = ["gpu[001-002]"]
     answer = json.dumps({"sinfo": [row], "meta": {"slurm": {}}})
     sql = "SELECT machine, gpus, cpus FROM machines ORDER BY ALL"
-    assert told(tmp_path / "x", {"sinfo.json": answer}, sql) == [("gpu001", None, 64), ("gpu002", None, 64)]
+    assert answer_rows(tmp_path / "x", {"sinfo.json": answer}, sql) == [("gpu001", None, 64), ("gpu002", None, 64)]
 
 
 @pytest.mark.parametrize("nested", [True, False])
@@ -145,9 +145,9 @@ def test_partitions_are_what_scontrol_show_partition_says(tmp_path: Path, nested
     ]
     answer = json.dumps({"partitions": partitions, "meta": {"Slurm": {}}})
     for number, sql in enumerate((MEMBERS, "SELECT queue, qos FROM queues ORDER BY ALL")):
-        expected = told(tmp_path / f"t{number}", {"scontrol_partition.txt": text}, sql)
+        expected = answer_rows(tmp_path / f"t{number}", {"scontrol_partition.txt": text}, sql)
         assert expected
-        assert told(tmp_path / f"j{number}", {"scontrol_partition.json": answer}, sql) == expected
+        assert answer_rows(tmp_path / f"j{number}", {"scontrol_partition.json": answer}, sql) == expected
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_the_jobs_and_nodes_of_others_are_not_taken(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "alternative"),
     [
         ("             JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)\n", "squeue --json"),
         ("ACCOUNT|TRES_PER_NODE|JOBID|NAME|ST|USER|NODELIST(REASON)|X\n", "squeue --json"),
@@ -191,10 +191,10 @@ def test_the_jobs_and_nodes_of_others_are_not_taken(text: str) -> None:
         ("hello\n", None),
     ],
 )
-def test_tables_for_people_are_not_read_and_what_to_take_instead_is_said(text: str, said: str | None) -> None:
+def test_tables_for_people_are_not_read_and_an_alternative_is_named(text: str, alternative: str | None) -> None:
     found, why, ambiguous = detect("x.txt", text.encode(), all_formats())
     assert (found, ambiguous) == (None, False)
-    assert (said in why) if said else why == "no known format"
+    assert (alternative in why) if alternative else why == "no known format"
 
 
 def test_the_labs_own_answers(tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ def test_trap_2_bytes_that_are_no_utf8_are_replaced(store: Store, caplog: pytest
     assert "1 records have bytes that are no UTF-8" in caplog.text
 
 
-def test_trap_2_every_other_character_is_kept(store: Store) -> None:
+def test_trap_2_every_other_character_is_stored(store: Store) -> None:
     name = "übung-训练-🚀 \x00\x07 [bold]"
     ingest(store, {"JobName": name})
     assert names(store) == {"100": name}

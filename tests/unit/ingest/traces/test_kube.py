@@ -38,12 +38,12 @@ def workload(name: str, gpus: object, conditions: Iterable[object] | None, **sta
 
 def volcano(name: str, phase: str | None, conditions: list[tuple[str, str]] | None) -> dict[str, Any]:
     pod = {"containers": [{"name": "c", "resources": {"requests": {"nvidia.com/gpu": 2}}}]}
-    told = [{"status": kind, "lastTransitionTime": DAY.format(at)} for kind, at in conditions or ()]
+    transitions = [{"status": kind, "lastTransitionTime": DAY.format(at)} for kind, at in conditions or ()]
     return {
         "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
         "metadata": {"name": name, "namespace": "ml", "creationTimestamp": DAY.format("00:00:00")},
         "spec": {"tasks": [{"name": "w", "replicas": 4, "template": {"spec": pod}}]},
-        "status": {"state": {"phase": phase}, "conditions": told} if phase else {},
+        "status": {"state": {"phase": phase}, "conditions": transitions} if phase else {},
     }  # fmt: skip
 
 
@@ -155,7 +155,7 @@ def test_each_stage_of_a_workload(
 def test_an_eviction_between_two_snapshots_ends_an_attempt(tmp_path: Path) -> None:
     evicted = [condition("Admitted", "False", "00:31:00"), condition("Evicted", "True", "00:30:00", "Preempted")]
     again = [condition("Admitted", "True", "00:40:00"), condition("Evicted", "False", "00:40:00"), ENDED]
-    shots = [workload("w", 1, told) for told in ([RESERVED, ADMITTED], evicted, again)]
+    shots = [workload("w", 1, state) for state in ([RESERVED, ADMITTED], evicted, again)]
     text = "\n".join(json.dumps({"type": "MODIFIED", "object": one}) for one in shots)
     sql = f"SELECT {TIMES}, state FROM attempts ORDER BY attempt"
     assert rows(text, tmp_path / "a", sql) == [(60, 1860, "preempted"), (2400, 3720, "completed")]
@@ -200,8 +200,8 @@ def test_quantities_are_in_the_notation_of_kubernetes(text: object, value: float
 
 
 def test_init_containers_run_before_the_others() -> None:
-    def container(**asked: object) -> dict[str, object]:
-        return {"resources": {"requests": {key.replace("_", "/"): value for key, value in asked.items()}}}
+    def container(**requests: object) -> dict[str, object]:
+        return {"resources": {"requests": {key.replace("_", "/"): value for key, value in requests.items()}}}
 
     spec = {
         "initContainers": [container(**{"nvidia.com_gpu": 4, "cpu": "1"}), container(cpu="5")],
@@ -210,10 +210,10 @@ def test_init_containers_run_before_the_others() -> None:
     assert requests(spec) == (4, 5, 0, False)
 
 
-def test_yaml_is_not_read_and_what_to_print_instead_is_said() -> None:
+def test_yaml_is_not_read_and_an_alternative_is_named() -> None:
     assert kube_objects.passes_over is not None
-    told = kube_objects.passes_over("w.yaml", b"apiVersion: kueue.x-k8s.io/v1beta1\nkind: Workload\n")
-    assert "-o json" in (told or "")
+    reason = kube_objects.passes_over("w.yaml", b"apiVersion: kueue.x-k8s.io/v1beta1\nkind: Workload\n")
+    assert "-o json" in (reason or "")
     assert kube_objects.passes_over("w.yaml", b"apiVersion: apps/v1\nkind: Deployment\n") is None
     # pods that a job owns are nothing that is read
     pods = b'{"kind": "PodList", "apiVersion": "v1", "items": [{"metadata": {"ownerReferences": [{"kind": "Job"}]}}]}'

@@ -25,27 +25,27 @@ MAP = ["id=job_id,who=user,gpu milli=num_gpus", "queued at=submit_time,run_min=d
 JOBS = 'SELECT job, "user", gpus, epoch(submit_ts), run_sum_s, state, mem_mb FROM jobs ORDER BY job'
 
 
-def loaded(folder: Path, text: str, told: ColumnMapping) -> Store:
+def loaded(folder: Path, text: str, mapping: ColumnMapping) -> Store:
     path = folder / "jobs.csv"
     path.write_text(text)
-    ingest([path], folder / "s.duckdb", formats=formats_for(None, mapped=told), log_format=NAME, timezone="UTC")
+    ingest([path], folder / "s.duckdb", formats=formats_for(None, mapped=mapping), log_format=NAME, timezone="UTC")
     return Store(folder / "s.duckdb")
 
 
 def test_columns_are_what_the_user_says_and_a_file_keeps_it(tmp_path: Path) -> None:
-    told = column_mapping(MAP, ["duration=min,num_gpus=milli", "mem_mb=gb"])
-    assert told is not None
-    kept = tmp_path / "site.toml"
+    mapping = column_mapping(MAP, ["duration=min,num_gpus=milli", "mem_mb=gb"])
+    assert mapping is not None
+    saved = tmp_path / "site.toml"
     # states and separators are said in the file alone
-    kept.write_text(
-        ColumnMapping(told.columns, told.units, {"gone": "node_fail"}, ";")
+    saved.write_text(
+        ColumnMapping(mapping.columns, mapping.units, {"gone": "node_fail"}, ";")
         .toml()
         .replace('"gpu milli"', '"gpu milli" ')
     )
-    again = column_mapping([str(kept)], [])
-    assert again == ColumnMapping(told.columns, told.units, {"gone": "node_fail"}, ";")
+    again = column_mapping([str(saved)], [])
+    assert again == ColumnMapping(mapping.columns, mapping.units, {"gone": "node_fail"}, ";")
     assert with_map(again).sniff("x", TABLE.encode()) is not None
-    assert with_map(told).sniff("x", TABLE.encode()) is None
+    assert with_map(mapping).sniff("x", TABLE.encode()) is None
     with loaded(tmp_path, TABLE, again) as store:
         assert store.execute(JOBS).fetchall() == [
             ("a", "u1", 4.0, 1767261600.0, 5400.0, "completed", 1536),
@@ -59,9 +59,9 @@ def test_columns_are_what_the_user_says_and_a_file_keeps_it(tmp_path: Path) -> N
 
 def test_columns_with_our_names_need_not_be_named_and_seconds_have_no_dates(tmp_path: Path) -> None:
     text = "n,submit_time,wait,duration,gpus\n1,60,30,100,8\n1,90,0,10,1\n"
-    told = column_mapping(["gpus=num_gpus"], ["submit_time=min"])
-    assert told is not None
-    with loaded(tmp_path, text, told) as store:
+    mapping = column_mapping(["gpus=num_gpus"], ["submit_time=min"])
+    assert mapping is not None
+    with loaded(tmp_path, text, mapping) as store:
         times = "epoch(submit_ts), epoch(start_ts), epoch(end_ts)"
         sql = f"SELECT job, gpus, {times}, wait_s, run_sum_s FROM jobs ORDER BY job"
         assert store.execute(sql).fetchall() == [
@@ -80,21 +80,21 @@ def test_columns_with_our_names_need_not_be_named_and_seconds_have_no_dates(tmp_
         ("1,a,1767261600,0\n2,b,1767261601,1767261605", [0.0, 1767261605.0], None),
     ],
 )
-def test_how_times_are_written_is_told_by_the_first_that_there_is(
+def test_the_form_of_times_follows_from_the_first_one(
     rows: str, starts: list[float | None], epoch: str | None, tmp_path: Path
 ) -> None:
-    told = column_mapping(["id=job_id,at=submit_time,from=start_time"], [])
-    assert told is not None
-    with loaded(tmp_path, f"id,name,at,from\n{rows}\n", told) as store:
+    mapping = column_mapping(["id=job_id,at=submit_time,from=start_time"], [])
+    assert mapping is not None
+    with loaded(tmp_path, f"id,name,at,from\n{rows}\n", mapping) as store:
         found = store.execute("SELECT epoch(start_ts) FROM jobs ORDER BY job").fetchall()
         assert [start for (start,) in found] == starts
         assert store.value("SELECT epoch FROM clusters") == epoch
 
 
 def test_a_submission_follows_of_start_and_wait(tmp_path: Path) -> None:
-    told = column_mapping(["gpus=num_gpus"], ["wait=min"])
-    assert told is not None
-    with loaded(tmp_path, "gpus,start_time,wait,duration\n8,600,2,100\n", told) as store:
+    mapping = column_mapping(["gpus=num_gpus"], ["wait=min"])
+    assert mapping is not None
+    with loaded(tmp_path, "gpus,start_time,wait,duration\n8,600,2,100\n", mapping) as store:
         sql = "SELECT epoch(submit_ts), epoch(start_ts), wait_s FROM jobs"
         assert store.execute(sql).fetchall() == [(480.0, 600.0, 120.0)]
 
@@ -117,10 +117,10 @@ def test_what_says_nothing_is_refused(maps: list[str], units: list[str], match: 
 
 
 def test_a_file_without_those_columns_is_refused(tmp_path: Path) -> None:
-    told = column_mapping(["a=num_gpus"], [])
-    assert told is not None
+    mapping = column_mapping(["a=num_gpus"], [])
+    assert mapping is not None
     report_of = tmp_path / "jobs.csv"
     report_of.write_text("b,submit_time\n1,2\n")
-    known = formats_for(None, mapped=told)
+    known = formats_for(None, mapped=mapping)
     report = ingest([report_of], tmp_path / "s.duckdb", formats=known, log_format=NAME)
     assert "no column a; found b, submit_time" in report.sources[0].message

@@ -35,7 +35,7 @@ def record(at: int, kind: str, job: str, text: str, zone_s: int = 3600) -> str:
     return f"{datetime.fromtimestamp(T0 + at + zone_s, UTC):%m/%d/%Y %H:%M:%S};{kind};{job};{text}\n"
 
 
-def asked(start: int | None, *, nodes: str = "m1", more: str = "", submit: int = 0, etime: int = 0) -> str:
+def requested(start: int | None, *, nodes: str = "m1", more: str = "", submit: int = 0, etime: int = 0) -> str:
     """The attributes that PBS Pro writes at the start and the end of a job with two GPUs a node."""
     vnodes = "+".join(f"({node}:ncpus=3:ngpus=2:mem=1048576kb)" for node in nodes.split("+"))
     times = f"ctime={T0 + submit} qtime={T0 + submit} etime={T0 + etime}"
@@ -53,25 +53,25 @@ def ended(end: int, status: int) -> str:
 
 DAYS = (
     record(0, "Q", "1.s", "queue=q1")
-    + record(60, "S", "1.s", asked(60, etime=50))
-    + record(200, "R", "1.s", asked(60, etime=50) + ended(200, -20))
-    + record(260, "S", "1.s", asked(260, nodes="m2", etime=50))
+    + record(60, "S", "1.s", requested(60, etime=50))
+    + record(200, "R", "1.s", requested(60, etime=50) + ended(200, -20))
+    + record(260, "S", "1.s", requested(260, nodes="m2", etime=50))
     + record(5, "Q", "2.s", "queue=q1")
     + record(6, "Q", "3.s", "queue=q1")
-    + record(70, "S", "3.s", asked(70, submit=6))
+    + record(70, "S", "3.s", requested(70, submit=6))
     + record(8, "Q", "4.s", "queue=q1")
     + record(9, "Q", "5[].s", "queue=q1")
-    + record(80, "S", "5[7].s", asked(80))
+    + record(80, "S", "5[7].s", requested(80))
     + record(90, "L", "license", "floating license hour:3"),
     record(300, "D", "2.s", "requestor=eve@login")
     + record(320, "D", "3.s", "requestor=eve@login")
-    + record(330, "E", "3.s", asked(70, submit=6) + ended(330, 271))
-    + record(400, "E", "1.s", asked(260, nodes="m2", etime=50) + ended(400, 0))
+    + record(330, "E", "3.s", requested(70, submit=6) + ended(330, 271))
+    + record(400, "E", "1.s", requested(260, nodes="m2", etime=50) + ended(400, 0))
     + record(420, "z", "5[7].s", "resources_released=(m1:ncpus=3)")
     + record(430, "r", "5[7].s", "")
-    + record(500, "E", "5[7].s", asked(80) + ended(500, 3))
-    + record(500, "E", "5[].s", asked(80) + ended(500, 3))
-    + record(600, "E", "6.s", asked(590, submit=580, etime=580, nodes="m1+m3") + ended(600, 267)),
+    + record(500, "E", "5[7].s", requested(80) + ended(500, 3))
+    + record(500, "E", "5[].s", requested(80) + ended(500, 3))
+    + record(600, "E", "6.s", requested(590, submit=580, etime=580, nodes="m1+m3") + ended(600, 267)),
 )
 WANT: list[tuple[Any, ...]] = [
     ("1", "eve", "team one", "q1", "completed", 2, 3, 1, 1024, 2, 60, 280, 0, None, 0, 50, None, None),
@@ -107,8 +107,8 @@ def test_records_of_one_job_in_several_files_make_the_same_jobs(tmp_path: Path, 
 
 def test_a_record_of_an_end_counts_once(tmp_path: Path) -> None:
     """In one file and in another; a job that another one of the same number follows stays as it was."""
-    end = record(400, "E", "1.s", asked(60) + ended(400, 0))
-    other = record(900, "E", "1.s", asked(800, submit=700) + ended(900, 1))
+    end = record(400, "E", "1.s", requested(60) + ended(400, 0))
+    other = record(900, "E", "1.s", requested(800, submit=700) + ended(900, 1))
     with loaded(tmp_path, {"a": end + end, "b": end + record(500, "Q", "9.s", "queue=q1"), "c": other}) as store:
         assert store.execute("SELECT job, state, run_sum_s FROM jobs ORDER BY job").fetchall() == [
             ("1", "completed", 340), ("9", "pending", None)

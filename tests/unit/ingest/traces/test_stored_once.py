@@ -46,7 +46,7 @@ def _rows() -> pl.DataFrame:
 def test_what_follows_from_a_job_is_as_if_it_were_stored(tmp_path: Path, table: str, without: tuple[str, ...]) -> None:
     rows = _rows().drop(without)
     with Store(tmp_path / "s.duckdb", write=True) as store:
-        told: list[list[list[dict[str, object]]]] = []
+        tables: list[list[list[dict[str, object]]]] = []
         # jobs that have a priority have rows of their own
         for cluster, frame in (("once", rows), ("each", rows.with_columns(priority=pl.lit(None, pl.Int64)))):
             with closing(StoreSink(store, cluster, 1, "UTC")) as sink:
@@ -57,18 +57,18 @@ def test_what_follows_from_a_job_is_as_if_it_were_stored(tmp_path: Path, table: 
                 store.frame(f"SELECT * EXCLUDE (cluster) FROM {t} WHERE cluster = $c ORDER BY job", {"c": cluster})
                 for t in ("jobs", "attempts")
             ]
-            told.append([frame.to_dicts() for frame in both])
+            tables.append([frame.to_dicts() for frame in both])
         for each_table in (table, "all_trace_jobs", "job_rows"):
             assert store.value(f"SELECT count(*) FROM {each_table}") == len(rows)
-        for once, each in zip(told[0], told[1], strict=True):
+        for once, each in zip(tables[0], tables[1], strict=True):
             assert once == each
         ledger.spread(store, "once")
         assert store.value("SELECT count(*) FROM all_trace_jobs") == 0
         again = store.frame("SELECT * EXCLUDE (cluster) FROM attempts WHERE cluster = 'once' ORDER BY job").to_dicts()
-        assert again == told[0][1]
+        assert again == tables[0][1]
 
 
-def test_a_scheduler_s_log_beside_a_trace_tells_no_job_twice(tmp_path: Path) -> None:
+def test_a_scheduler_s_log_with_a_trace_shows_no_job_twice(tmp_path: Path) -> None:
     lines = (f"{100 + k} {60 * k} 5 600 2 -1 -1 2 3600 -1 1 3 1 -1 1 -1 -1 -1\n" for k in range(5))
     (tmp_path / "a.swf").write_text("; UnixStartTime: 1700000000\n" + "".join(lines))
     (tmp_path / "sacct.txt").write_text(SACCT)

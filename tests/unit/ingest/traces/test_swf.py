@@ -26,8 +26,8 @@ CELLS = ("job", "submit", "wait", "run", "procs", "cpu", "used", "asked", "limit
          "group", "app", "queue", "partition", "preceding", "think")  # fmt: skip
 
 
-def row(job: int, **told: object) -> str:
-    cells = dict.fromkeys(CELLS, -1) | {"job": job, "submit": 0, "wait": 0, "run": 60, "procs": 2, "status": 1} | told
+def row(job: int, **values: object) -> str:
+    cells = dict.fromkeys(CELLS, -1) | {"job": job, "submit": 0, "wait": 0, "run": 60, "procs": 2, "status": 1} | values
     return " ".join(str(cells[name]) for name in CELLS) + "\n"
 
 
@@ -56,7 +56,7 @@ def replayed(text: str, folder: Path) -> tuple[Workload, dict[str, float]]:
 
 
 @pytest.mark.parametrize(
-    ("told", "mem_mb"),
+    ("values", "mem_mb"),
     [
         ({"used": 0, "asked_memory": 2048, "asked": 2}, 4),
         ({"used": 512, "asked_memory": 2048, "asked": 2}, 4),
@@ -69,9 +69,9 @@ def replayed(text: str, folder: Path) -> tuple[Workload, dict[str, float]]:
     ],
 )
 def test_memory_is_what_was_requested_for_each_processor(
-    told: dict[str, int], mem_mb: int | None, tmp_path: Path
+    values: dict[str, int], mem_mb: int | None, tmp_path: Path
 ) -> None:
-    assert ask(row(1, **told), "SELECT mem_mb FROM jobs", tmp_path) == [(mem_mb,)]
+    assert ask(row(1, **values), "SELECT mem_mb FROM jobs", tmp_path) == [(mem_mb,)]
 
 
 def test_partitions_sizes_and_endings(tmp_path: Path) -> None:

@@ -187,10 +187,10 @@ def test_rows(name: str, tmp_path: Path) -> None:
     with loaded(tmp_path, dict([TRACES[name]])) as store:
         assert store.execute("SELECT DISTINCT format, rows_rejected FROM sources").fetchall() == [(name, 0)]
         assert store.execute(sql).fetchall() == rows
-        told = store.execute("SELECT epoch, unit FROM clusters").fetchall()
+        stored = store.execute("SELECT epoch, unit FROM clusters").fetchall()
     fmt = FORMATS[name]
     epoch = "real" if name == "swf" else fmt.epoch
-    assert told == [(None if epoch == "real" else epoch, None if fmt.unit == "job" else fmt.unit)]
+    assert stored == [(None if epoch == "real" else epoch, None if fmt.unit == "job" else fmt.unit)]
 
 
 @pytest.mark.parametrize("name", TRACES)
@@ -235,7 +235,7 @@ def test_jobs_of_pai_are_made_of_all_its_tables(tmp_path: Path) -> None:
         assert store.value("SELECT count(*) FROM attempts") == 3
 
 
-def test_extensions_of_swf_are_told_by_their_shape(tmp_path: Path) -> None:
+def test_extensions_of_swf_are_identified_by_their_shape(tmp_path: Path) -> None:
     with loaded(tmp_path, {"wagap.swf": METACENTRUM}, "m.duckdb") as store:
         assert store.execute("SELECT job, queue, epoch(submit_ts), wait_s FROM jobs ORDER BY job").fetchall() == [
             (str(k), f"q_{k}d", 1356996147.0 + k, 10.0) for k in range(3)
@@ -315,11 +315,11 @@ def test_admission_and_ready_pods_are_one_start(tmp_path: Path) -> None:
         "PodsReady": "2026-01-01T00:11:00Z",
         "Finished": "2026-01-01T01:00:00Z",
     }
-    told = [{"type": name, "status": "True", "lastTransitionTime": stamp} for name, stamp in since.items()]
-    events = [whole | {"status": {"conditions": told[:count]}} for count in (1, 2)]
+    transitions = [{"type": name, "status": "True", "lastTransitionTime": stamp} for name, stamp in since.items()]
+    events = [whole | {"status": {"conditions": transitions[:count]}} for count in (1, 2)]
     # the pods of the last one were not ready for a while
-    again = [told[0], told[1] | {"lastTransitionTime": "2026-01-01T00:20:00Z"}, told[2]]
-    for name, last in (("a", told), ("b", again)):
+    again = [transitions[0], transitions[1] | {"lastTransitionTime": "2026-01-01T00:20:00Z"}, transitions[2]]
+    for name, last in (("a", transitions), ("b", again)):
         text = "\n".join(json.dumps(one, indent=2) for one in [*events, whole | {"status": {"conditions": last}}])
         with loaded(tmp_path, {"jobs.json": text}, f"{name}.duckdb") as store:
             sql = "SELECT epoch(start_ts)::BIGINT % 86400, wait_s, run_s, state FROM attempts"
@@ -361,7 +361,7 @@ def test_a_second_variant_of_a_trace_adds_nothing(tmp_path: Path) -> None:
         assert store.value("SELECT count(*) FROM jobs WHERE submit_ts IS NULL AND quirks = ['no_times']") == 5
 
 
-def test_what_is_no_record_of_an_end_is_told(tmp_path: Path) -> None:
+def test_records_without_an_end_are_reported(tmp_path: Path) -> None:
     """Lines of other kinds are no rows, and neither is what is cut or has no time; a start without an end is kept."""
     file, text = TRACES["torque-accounting"]
     good = text.splitlines()[1]
@@ -452,7 +452,7 @@ def test_parquet_is_a_container(tmp_path: Path) -> None:
         ingest([tmp_path / "cut.parquet"], tmp_path / "q.duckdb")
 
 
-def test_more_jobs_than_gpus_are_told(tmp_path: Path) -> None:
+def test_more_jobs_than_gpus_are_reported(tmp_path: Path) -> None:
     place = tmp_path / "spot"
     place.mkdir()
     for name in ("alibaba-spot-nodes", "alibaba-spot-jobs"):
@@ -460,9 +460,9 @@ def test_more_jobs_than_gpus_are_told(tmp_path: Path) -> None:
         # 2 GPUs for 2 764 799 s and half a one for 600 s, of 4, submitted within 60 s
         (place / file).write_text(text)
     report = ingest([place], tmp_path / "s.duckdb")
-    told = (2 * 2764799 + 0.5 * 600) / 60 / 4
+    share = (2 * 2764799 + 0.5 * 600) / 60 / 4
     assert report.warnings == (
-        f"jobs ask for {100 * told:.0f} % of the 4 GPUs of type A10 on average: a replay of them never drains",
+        f"jobs ask for {100 * share:.0f} % of the 4 GPUs of type A10 on average: a replay of them never drains",
     )
 
 

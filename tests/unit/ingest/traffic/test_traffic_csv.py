@@ -79,14 +79,14 @@ def test_other_headers_are_no_traffic(store: Store, head: str) -> None:
         Loaded(TRAFFIC, f"{head}\na,0,1,2\n", store)
 
 
-def test_missing_samples_are_one_row_and_said(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+def test_missing_samples_are_one_row_and_reported(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     times = [*range(10), 60, 61, 62]
     found = Loaded(TRAFFIC, "job_id,t,bytes\n" + "".join(f"a,{t},{t}\n" for t in times), store)
     assert found.series()["a"][10] == (60, 60, 51)
     assert "samples are missing in 1 places of 1 series; the 51 s there are one row each" in caplog.text
 
 
-def test_counters_that_were_not_said_to_be_are_noticed(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+def test_undeclared_counters_are_noticed(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     rows = "".join(f"a,{t},{1000 + 37 * t}\nb,{t},{t % 5}\n" for t in range(40))
     Loaded(TRAFFIC, f"job_id,t,bytes\n{rows}", store)
     assert "the bytes of 1 job never fall, e.g. a; if they are counters, read the file with --cumulative" in caplog.text
@@ -192,8 +192,8 @@ def test_one_format_recognises_each(name: str, head: str, expected: str | None) 
 
 @pytest.mark.parametrize("head", ["job_id,submit_time,duration,num_gpus\n", "job_id,t\n", PAI, "bytes,t\n"])
 def test_no_format_of_these_recognises_others(head: str) -> None:
-    ours = {"traffic-csv", "profile-jobs", "suspensions", "traffic-flows", "traffic-pai"}
-    assert [fmt.name for fmt in all_formats() if fmt.name in ours and fmt.sniff("x.csv", head.encode())] == []
+    csv_formats = {"traffic-csv", "profile-jobs", "suspensions", "traffic-flows", "traffic-pai"}
+    assert [fmt.name for fmt in all_formats() if fmt.name in csv_formats and fmt.sniff("x.csv", head.encode())] == []
 
 
 @pytest.fixture(autouse=True)

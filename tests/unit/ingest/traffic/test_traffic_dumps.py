@@ -204,7 +204,7 @@ def test_nfsiostat_with_times_and_one_number_a_line(store: Store) -> None:
     assert found.reasons == {"neither a time nor a line of nfsiostat": 1, "the numbers of this part are missing": 1}
 
 
-def test_nfsiostat_too_short_to_tell_its_interval_is_refused(store: Store) -> None:
+def test_nfsiostat_too_short_to_show_its_interval_is_refused(store: Store) -> None:
     text = (FIXTURES / "nfsiostat.txt").read_text()
     with pytest.raises(InputError, match=r"the interval of nfsiostat is unclear: \d+ different rates"):
         Loaded(NFSIOSTAT, "".join(text.splitlines(keepends=True)[:50]), store)
@@ -216,7 +216,7 @@ def test_the_interval_follows_from_the_rates(seconds: int) -> None:
     assert interval_of([round(count / seconds, 3) for count in counts]) == seconds
 
 
-def test_rates_that_fit_no_interval_tell_none() -> None:
+def test_rates_that_fit_no_interval_give_none() -> None:
     assert interval_of([0.0] * 100) is None
     assert interval_of([k / 5 for k in range(19)]) is None
     assert interval_of([round(k * 2**0.5, 3) for k in range(1, 200)]) is None

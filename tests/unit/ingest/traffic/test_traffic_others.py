@@ -55,7 +55,7 @@ def test_what_a_series_is_called_after(store: Store, labels: dict[str, str], job
     assert found.series() == {job: AS_ROWS}
 
 
-def test_series_of_one_name_are_told_apart_or_rejected(store: Store) -> None:
+def test_series_of_one_name_are_distinguished_or_rejected(store: Store) -> None:
     ib = NODE | {"device": "ib0"}
     other = NODE | {"job": "node-2"}
     text = answer(*({"metric": metric, "values": VALUES} for metric in (NODE, ib, other)))

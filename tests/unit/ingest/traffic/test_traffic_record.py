@@ -103,7 +103,7 @@ def test_names_are_quoted_where_csv_needs_it(proc: Proc) -> None:
     assert out.getvalue().endswith(",0\n")
 
 
-def test_what_is_not_there_is_said(proc: Proc) -> None:
+def test_missing_counters_are_reported(proc: Proc) -> None:
     with pytest.raises(UsageError, match=r"--pid 43: no such process"):
         recorder.of_process(43, proc.path)
     proc.stat("Z")
@@ -115,7 +115,7 @@ def test_what_is_not_there_is_said(proc: Proc) -> None:
         recorder.of_interface("lo", proc.path / "none")
 
 
-def test_counters_that_may_not_be_read_are_said(proc: Proc) -> None:
+def test_counters_that_may_not_be_read_are_reported(proc: Proc) -> None:
     (proc.path / "42" / "mountstats").unlink()
     (proc.path / "42" / "mountstats").mkdir()
     with pytest.raises(InputError, match=r"mountstats: cannot be read: Is a directory"):

@@ -87,7 +87,7 @@ def test_no_machine_holds_more_than_it_has(db: Path) -> None:
     assert max(row["gpus_busy"] for row in rows(db, "occupancy")) <= 16
 
 
-def test_preempted_containers_are_told_of_and_whom_they_made_room_for(db: Path) -> None:
+def test_preempted_containers_are_reported_and_whom_they_made_room_for(db: Path) -> None:
     states = y.frame(db, "SELECT state, count(*) AS n FROM containers WHERE gpus > 0 GROUP BY ALL ORDER BY ALL").rows()
     assert (("preempted", 2) in states, sum(n for _, n in states)) == (True, 6)
     found = {row["finding"]: row["rows"] for row in rows(db, "data_quality")}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_rest_tells_gpus_of_finished_applications_by_gpu_seconds(tmp_path: Path) -> None:
+def test_rest_gives_gpus_of_finished_applications_by_gpu_seconds(tmp_path: Path) -> None:
     app = y.App(1, 10, [y.Attempt([y.Container(1, 11.7, 13, 132), y.Container(2, 16, 17, 1300, "n1", 4)], 1300)], 1300)
     db, (report,) = y.load(tmp_path, {"apps.json": y.rest_apps([app])})
     assert (report.format, report.rows_in, report.rows_rejected) == ("yarn-rest-apps", 1, 0)

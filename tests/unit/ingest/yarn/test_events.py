@@ -84,7 +84,7 @@ def test_a_node_line_that_is_cut_off(tmp_path: Path) -> None:
 
 
 def test_events_do_not_depend_on_the_order_of_changes() -> None:
-    told = [
+    changes = [
         Change(y.at(1), "a", "RUNNING", None, 1),
         Change(y.at(5), "a", None, "disk", 1),
         Change(y.at(5), "a", "UNHEALTHY", None, 2),
@@ -99,9 +99,9 @@ def test_events_do_not_depend_on_the_order_of_changes() -> None:
         Event("a", y.at(9), y.at(9), "REBOOTED", None, 1),
         Event("a", y.at(30), None, "LOST", None, 1),
     ]
-    for order in itertools.islice(itertools.permutations(told), 0, 40_320, 1009):
+    for order in itertools.islice(itertools.permutations(changes), 0, 40_320, 1009):
         assert machine_events(order) == wanted
-    assert machine_events([*told[:2], told[2]._replace(ts=y.at(5) + timedelta(seconds=6))])[0].reason is None
+    assert machine_events([*changes[:2], changes[2]._replace(ts=y.at(5) + timedelta(seconds=6))])[0].reason is None
 
 
 def restarted() -> tuple[y.App, y.Log]:
@@ -131,7 +131,7 @@ def test_what_a_restarted_resource_manager_forgot(tmp_path: Path) -> None:
         assert y.row(db, ATTEMPTS.format(4))["quirks"] == ["container_end_inferred"]
 
 
-def test_audit_lines_alone_do_not_tell_what_ran_and_so_not_what_was_forgotten(tmp_path: Path) -> None:
+def test_audit_lines_alone_do_not_show_what_ran_and_so_not_what_was_forgotten(tmp_path: Path) -> None:
     log = y.rm_log([y.running()], states=False, modern=True)
     log.add(60, f"{y.RM}.ResourceManager", "Transitioning to active state")
     db, _ = y.load(tmp_path, {"rm.log": log.text()})
@@ -202,7 +202,7 @@ def held(gpus: int, app: y.App) -> dict[str, bytes]:
     return {"apps.json": json.dumps(answer).encode(), "containers.json": y.ats_containers(app, live=True)}
 
 
-def test_a_dump_in_the_middle_of_a_gang_tells_a_part(tmp_path: Path) -> None:
+def test_a_dump_in_the_middle_of_a_gang_shows_a_part(tmp_path: Path) -> None:
     early, late, over = y.running(), y.running(), y.running()
     late.attempts[0].containers.append(y.Container(3, 46, 47, None, "n2", 4))
     over.end, over.state, over.final = 200, "FINISHED", "SUCCEEDED"
@@ -287,9 +287,9 @@ def set_up(queue: str, share: str, most: str) -> str:
     )
 
 
-def log_with_queues(*told: str) -> bytes:
+def log_with_queues(*texts: str) -> bytes:
     log = y.rm_log([y.gang()])
-    for text in told:
+    for text in texts:
         log.add(0.5, f"{y.RM}.scheduler.capacity.LeafQueue", text)
     return log.text()
 
@@ -300,15 +300,15 @@ QUEUES = "SELECT queue, quota_gpus, limit_gpus, quota_source FROM queues ORDER B
 @pytest.mark.parametrize(
     ("name", "names"), [("gpu", ("nodes.json", "rm.log")), ("root.prod.gpu", ("rm.log", "nodes.json"))]
 )
-def test_a_log_tells_the_shares_of_queues(tmp_path: Path, name: str, names: tuple[str, ...]) -> None:
+def test_a_log_shows_the_shares_of_queues(tmp_path: Path, name: str, names: tuple[str, ...]) -> None:
     """2.x names a leaf queue by the last part of its path, as it does a job's; 3.x in full."""
     log = log_with_queues(set_up(name, "0.375", "0.5"), set_up("elsewhere", "0.5", "1.0")).replace(
         b"in queue: gpu", f"in queue: {name}".encode()
     )
     db, _ = y.load(tmp_path, {n: {"nodes.json": nodes_of_2_10(), "rm.log": log}[n] for n in names})
-    told = {row[0]: row[1:] for row in y.frame(db, QUEUES).rows()}
-    assert told[name] == (6.0, 8.0, "configured")
-    assert "elsewhere" not in told, "no job is in it"
+    quotas = {row[0]: row[1:] for row in y.frame(db, QUEUES).rows()}
+    assert quotas[name] == (6.0, 8.0, "configured")
+    assert "elsewhere" not in quotas, "no job is in it"
 
 
 def updated(queue: str, share: str, most: str) -> str:
@@ -338,11 +338,11 @@ SHARES: dict[str, tuple[list[str], tuple[float | None, float | None, str | None]
 }
 
 
-def test_a_log_tells_shares_in_many_words_and_what_is_none(tmp_path: Path) -> None:
+def test_a_log_shows_shares_in_many_words_and_what_is_none(tmp_path: Path) -> None:
     apps = [y.App(k, 10, [y.Attempt([])], None, "ACCEPTED", queue=f"root.{q}") for k, q in enumerate(SHARES)]
     log = y.rm_log(apps)
-    for told, _ in SHARES.values():
-        for text in told:
+    for texts, _ in SHARES.values():
+        for text in texts:
             log.add(0.5, f"{y.RM}.scheduler.capacity.LeafQueue", text)
     db, _ = y.load(tmp_path, {"nodes.json": nodes_of_2_10(), "rm.log": log.text()})
     assert y.frame(db, QUEUES).rows() == [(f"root.{name}", *expected) for name, (_, expected) in SHARES.items()]

@@ -37,10 +37,10 @@ class Manager(BaseHTTPRequestHandler):
     """Answers as told."""
 
     special: ClassVar[dict[str, Answer]] = {}
-    asked: ClassVar[list[str]] = []
+    requests: ClassVar[list[str]] = []
 
     def do_GET(self) -> None:
-        self.asked.append(self.path)
+        self.requests.append(self.path)
         path = self.path.removeprefix("/proxied")
         status, headers, body = self.special.get(path, (200, {}, ANSWERS.get(path, b"")))
         self.send_response(status)
@@ -56,7 +56,7 @@ class Manager(BaseHTTPRequestHandler):
 @pytest.fixture
 def manager() -> Iterator[str]:
     Manager.special.clear()
-    Manager.asked.clear()
+    Manager.requests.clear()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Manager)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -123,7 +123,7 @@ def test_hosts_that_cannot_be(url: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "answer", [b"", b"what?\r\n\r\n", b"HTTP/1.1 abc\r\n\r\n", b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 200]
 )
-def test_what_is_no_http_is_told(answer: bytes, tmp_path: Path) -> None:
+def test_an_answer_that_is_not_http_is_reported(answer: bytes, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def once() -> None:

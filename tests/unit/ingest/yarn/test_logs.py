@@ -107,7 +107,7 @@ def test_success_is_never_taken_from_the_audit_log(tmp_path: Path) -> None:
     assert (job["state"], job["source_state"]) == ("unknown", "FINISHED")
 
 
-def test_the_audit_log_alone_tells_the_gang(tmp_path: Path) -> None:
+def test_the_audit_log_alone_shows_the_gang(tmp_path: Path) -> None:
     log = y.rm_log([y.gang()], modern=True, states=False, assigned=False, summaries=False).text()
     db, _ = y.load(tmp_path, {"rm.log": log})
     job = y.row(db, JOB.format(1))
@@ -115,7 +115,7 @@ def test_the_audit_log_alone_tells_the_gang(tmp_path: Path) -> None:
     assert abs((job["start_ts"] - y.at(40)).total_seconds()) < 0.1
 
 
-def test_gpus_are_unknown_where_no_size_is_told(tmp_path: Path) -> None:
+def test_gpus_are_unknown_if_no_size_is_reported(tmp_path: Path) -> None:
     log = y.rm_log([y.gang()], assigned=False, summaries=False).text()
     db, _ = y.load(tmp_path, {"rm.log": log})
     assert y.row(db, JOB.format(1))["gpus"] is None
@@ -165,7 +165,7 @@ def test_numbers_of_containers_begin_anew_after_a_restart(tmp_path: Path) -> Non
     assert y.row(db, JOB.format(1))["gpus"] == 4
 
 
-def test_an_attempt_without_workers_does_not_tell_the_size(tmp_path: Path) -> None:
+def test_an_attempt_without_workers_does_not_show_the_size(tmp_path: Path) -> None:
     app = y.retried()
     del app.attempts[0].containers[1]
     db, _ = y.load(tmp_path, {"rm.log": y.rm_log([app]).text()})
@@ -175,7 +175,7 @@ def test_an_attempt_without_workers_does_not_tell_the_size(tmp_path: Path) -> No
     assert y.frame(db, ATTEMPTS.format(2))["gpus"].to_list() == [None, 1]
 
 
-def test_recovery_after_a_restart_tells_no_times(tmp_path: Path) -> None:
+def test_recovery_after_a_restart_shows_no_times(tmp_path: Path) -> None:
     log = y.Log()
     app = y.gang()
     log.add(500, f"{y.RM}.rmapp.RMAppImpl", f"{app.id} State change from NEW to ACCEPTED on event = RECOVER")
@@ -188,7 +188,7 @@ def test_recovery_after_a_restart_tells_no_times(tmp_path: Path) -> None:
     assert y.row(db, JOB.format(1))["submit_ts"] is None
 
 
-def test_old_allocation_line_tells_host_and_size(tmp_path: Path) -> None:
+def test_old_allocation_line_shows_host_and_size(tmp_path: Path) -> None:
     app = y.gang()
     log = y.rm_log([app], audit=False, assigned=False)
     log.records = [r for r in log.records if "NMToken" not in r[1]]
@@ -240,7 +240,7 @@ def test_nodemanager_logs_alone(tmp_path: Path) -> None:
     assert y.frame(db, "SELECT gpus FROM machines").rows() == [(8,), (8,)]
 
 
-def test_times_are_moved_by_what_the_summaries_tell(tmp_path: Path) -> None:
+def test_times_are_shifted_by_the_offset_that_summaries_show(tmp_path: Path) -> None:
     log = y.rm_log([y.gang()], ahead_s=8 * 3600).text()
     db, _ = y.load(tmp_path, {"rm.log": log})
     job = y.row(db, JOB.format(1))
@@ -252,18 +252,18 @@ def test_times_are_moved_by_what_the_summaries_tell(tmp_path: Path) -> None:
     )
 
 
-def test_times_in_the_zone_given_where_nothing_tells(tmp_path: Path) -> None:
+def test_times_are_in_the_given_zone_if_nothing_shows_another(tmp_path: Path) -> None:
     log = y.rm_log([y.gang()], ahead_s=8 * 3600, summaries=False).text()
     db, _ = y.load(tmp_path, {"rm.log": log}, timezone="Asia/Shanghai")
     job = y.row(db, JOB.format(1))
     assert (job["start_ts"], job["quirks"]) == (y.at(40), ["zone_assumed"])
 
 
-@pytest.mark.parametrize("told", ["launch", "number of the id"])
-def test_times_are_moved_by_epoch_times_without_a_summary(tmp_path: Path, told: str) -> None:
+@pytest.mark.parametrize("origin", ["launch", "number of the id"])
+def test_times_are_moved_by_epoch_times_without_a_summary(tmp_path: Path, origin: str) -> None:
     """The launch time in a line of 3.x; the number in application ids, when the ResourceManager became active."""
-    log = y.rm_log([y.gang()], ahead_s=5.5 * 3600, summaries=False, modern=told == "launch")
-    if told != "launch":
+    log = y.rm_log([y.gang()], ahead_s=5.5 * 3600, summaries=False, modern=origin == "launch")
+    if origin != "launch":
         log.add(0.002, f"{y.RM}.ResourceManager", "Transitioning to active state")
     db, _ = y.load(tmp_path, {"rm.log": log.text()})
     job = y.row(db, JOB.format(1))
@@ -279,7 +279,7 @@ def test_a_log_whose_records_state_their_zone_needs_no_other(tmp_path: Path) -> 
     assert (job["submit_ts"], job["start_ts"], job["quirks"]) == (y.at(10), y.at(40), [])
 
 
-def test_a_zone_that_is_assumed_is_told(tmp_path: Path) -> None:
+def test_a_zone_that_is_assumed_is_reported(tmp_path: Path) -> None:
     (tmp_path / "rm.log").write_bytes(y.rm_log([y.gang()], summaries=False).text())
     warnings = [
         ingest([tmp_path / "rm.log"], tmp_path / f"{name}.duckdb", cluster="c", timezone=zone).warnings

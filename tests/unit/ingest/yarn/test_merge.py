@@ -40,17 +40,17 @@ def story(db: Path) -> dict[str, list[Any]]:
 
     What two overlapping logs tell alike may be put down to either.
     """
-    told = {}
+    tables = {}
     with Store(db) as store:
         found = {table: store.frame(f"SELECT * FROM {table}").drop("source", strict=False) for table in TABLES}
     for table, rows in found.items():
-        told[table] = sorted(repr([sorted(v) if isinstance(v, list) else v for v in r]) for r in rows.rows())
+        tables[table] = sorted(repr([sorted(v) if isinstance(v, list) else v for v in r]) for r in rows.rows())
     sql = """
         SELECT DISTINCT job, field, replace(parse_filename(path), '.log.1', '.log')
         FROM field_sources JOIN sources USING (source)
     """
-    told["field_sources"] = sorted(map(repr, y.frame(db, sql).rows()))
-    return told
+    tables["field_sources"] = sorted(map(repr, y.frame(db, sql).rows()))
+    return tables
 
 
 @pytest.fixture(scope="module")
@@ -79,14 +79,14 @@ def test_what_the_whole_story_is(whole: Path) -> None:
     assert (job["start_ts"], job["end_ts"], job["gpus"], job["queue"]) == (y.at(40), y.at(130), 4, "root.prod.gpu")
     assert (job["source_state"], job["quirks"]) == ("FINISHED/SUCCEEDED", ["zone_derived"])
     assert y.row(whole, JOB.format(3))["state"] == "pending"
-    told = dict(
+    tables = dict(
         y.frame(
             whole,
             "SELECT field, min(parse_filename(path)) AS file FROM field_sources JOIN sources USING (source) "
             "WHERE job LIKE '%_0001' GROUP BY field",
         ).rows()
     )
-    assert (told["submit_ts"], told["final_status"], told["start_ts"]) == ("apps.json", "apps.json", "rm.log.1")
+    assert (tables["submit_ts"], tables["final_status"], tables["start_ts"]) == ("apps.json", "apps.json", "rm.log.1")
 
 
 def test_one_source_needs_no_field_sources(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_file_that_grew_replaces_itself(tmp_path: Path) -> None:
     assert story(db) == story(fresh)
 
 
-def test_what_a_replaced_file_alone_told_is_forgotten(tmp_path: Path) -> None:
+def test_facts_of_a_replaced_file_alone_are_forgotten(tmp_path: Path) -> None:
     log, db = tmp_path / "rm.log", tmp_path / "store.duckdb"
     rest = tmp_path / "apps.json"
     rest.write_bytes(y.rest_apps([y.gang()]))
@@ -123,7 +123,7 @@ def test_what_a_replaced_file_alone_told_is_forgotten(tmp_path: Path) -> None:
 
 def test_rows_of_small_answers_are_made_once_for_all_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made, gather = [], merge._gather
-    monkeypatch.setattr(merge, "_gather", lambda *told: (made.append(1), gather(*told)))
+    monkeypatch.setattr(merge, "_gather", lambda *args: (made.append(1), gather(*args)))
     gang, retried, *others = y.everything()
     files = {"apps.json": y.ats_apps([gang]), "more.json": y.ats_apps(others), "held.json": y.ats_containers(gang)}
     (tmp_path / "alone").mkdir()

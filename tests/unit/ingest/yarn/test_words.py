@@ -188,7 +188,7 @@ def test_objects_however_they_are_wrapped() -> None:
     assert read(b"") == []
 
 
-def test_repeated_entries_are_kept_and_other_repeated_keys_are_not() -> None:
+def test_repeated_entries_are_stored_and_other_repeated_keys_are_not() -> None:
     assert read(b'[{"id":"x","m":{"entry":1,"entry":2,"entry":3},"n":1,"n":2}]') == [
         (1, {"id": "x", "m": {"entry": [1, 2, 3]}, "n": 2}, None)
     ]
