@@ -124,8 +124,8 @@ def versions() -> dict[str, str]:
             found[package] = version(package)
         except PackageNotFoundError:
             continue
-    asked = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
-    gpu, driver = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip().split(", ")
+    command = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    gpu, driver = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip().split(", ")
     return {**found, "gpu": gpu, "driver": driver}
 
 
@@ -138,8 +138,8 @@ def main() -> None:
     made = versions() if split == "gpu" else {}
     alone = [one for one in wanted if one[0] in gpu_programs.ALONE]
     with ThreadPoolExecutor(_WORKERS if split == "gpu" else 1) as pool:
-        beside = [one for one in wanted if one not in alone]
-        results = list(zip(beside, pool.map(lambda one: run(one[0], one[1], one[4]), beside), strict=True))
+        parallel = [one for one in wanted if one not in alone]
+        results = list(zip(parallel, pool.map(lambda one: run(one[0], one[1], one[4]), parallel), strict=True))
     results += [(one, run(one[0], one[1], one[4])) for one in alone]
     for (name, kind, truth, others, _), (printed, code) in results:
         if code == 124 or (code == 0) != (truth is None):

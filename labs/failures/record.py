@@ -277,11 +277,11 @@ def record(case: Case, versions: dict[str, dict[str, str]]) -> tuple[dict[str, A
     ran = subprocess.run(argv, check=False, capture_output=True, text=True)
     if not result.exists():
         return None, ran.stderr[-1500:] or f"unshare: {ran.returncode}"
-    said = json.loads(result.read_text())
+    answer = json.loads(result.read_text())
     result.unlink()
-    if "error" in said:
-        return None, said["error"]
-    return keep(case, said["code"], versions)
+    if "error" in answer:
+        return None, answer["error"]
+    return keep(case, answer["code"], versions)
 
 
 def keep(case: Case, code: int | None, versions: dict[str, dict[str, str]]) -> tuple[dict[str, Any] | None, str]:
@@ -325,13 +325,13 @@ def made_of(case: Case) -> str:
     return "/".join((case.python, case.stack, *case.packages))
 
 
-def _said(command: str, number: int) -> str:
+def _version_line(command: str, number: int) -> str:
     """That line of what a command writes, empty ones not counted; empty where there is no such program or line."""
     argv = shlex.split(command)
     if shutil.which(argv[0]) is None:
         return ""
-    said = subprocess.run(argv, check=False, capture_output=True, text=True).stdout
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    printed = subprocess.run(argv, check=False, capture_output=True, text=True).stdout
+    lines = [line.strip() for line in printed.splitlines() if line.strip()]
     return lines[number] if number < len(lines) else ""
 
 
@@ -353,7 +353,7 @@ def found_versions(cases: list[Case]) -> dict[str, dict[str, str]]:
         if key in found:
             continue
         if case.stack in tools:
-            found[key] = {case.stack: "; ".join(filter(None, (_said(*each) for each in tools[case.stack])))}
+            found[key] = {case.stack: "; ".join(filter(None, (_version_line(*each) for each in tools[case.stack])))}
         else:
             python = f"{VENV}/bin/python" if case.python == "venv" else "/usr/bin/python3"
             names = {

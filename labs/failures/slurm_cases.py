@@ -33,12 +33,12 @@ def record_all(cases: list[Case]) -> Iterator[tuple[Case, int | None, str]]:
     flags = ["-n", "-m", "-u", "-i", "-p", "--fork", "--kill-child", "--mount-proc"]
     argv = ["nice", "unshare", *flags, sys.executable, __file__, str(result), *(c.case for c in cases)]
     done = subprocess.run(argv, check=False, capture_output=True, text=True)
-    said: dict[str, Any] = json.loads(result.read_text()) if result.exists() else {}
+    endings: dict[str, Any] = json.loads(result.read_text()) if result.exists() else {}
     for case in cases:
-        if case.case not in said:
+        if case.case not in endings:
             yield case, None, done.stderr[-2000:] or "did not end"
             continue
-        state, code, number = said[case.case]
+        state, code, number = endings[case.case]
         wrong = "" if state == (case.state or "completed") else f"ended {state}, not {case.state or 'completed'}"
         yield case, -number if number else code, wrong
 
@@ -62,22 +62,22 @@ def inside(result: Path, names: list[str]) -> None:
     script = Path("/tmp/gpuctl-failures-slurmlab.sh")
     script.write_text(text)
     env = os.environ | {"SLURM_CONF": str(LAB / "slurm.conf"), "BASEPORT": "17000"}
-    said_path = result.with_suffix(".log")
-    with said_path.open("w") as said_file:
+    log_path = result.with_suffix(".log")
+    with log_path.open("w") as log_file:
         started = subprocess.run(
             ["bash", script, "start", LAB],
             env=env,
             check=False,
             stdin=subprocess.DEVNULL,
-            stdout=said_file,
-            stderr=said_file,
+            stdout=log_file,
+            stderr=log_file,
         )
     if started.returncode:
-        raise SystemExit(f"slurmlab: {said_path.read_text()[-1500:]}")
+        raise SystemExit(f"slurmlab: {log_path.read_text()[-1500:]}")
     chosen = [c for c in record.load() if c.case in names]
     jobs = {case.case: submit(case, env) for case in chosen}
     try:
-        said = wait(chosen, jobs, env)
+        endings = wait(chosen, jobs, env)
     finally:
         subprocess.run(["bash", script, "stop", LAB], env=env, check=False, capture_output=True)
         shutil.rmtree(LAB, ignore_errors=True)
@@ -85,7 +85,7 @@ def inside(result: Path, names: list[str]) -> None:
             for folder, _, _ in os.walk(place, topdown=False):
                 Path(folder).rmdir()
         script.unlink()
-    result.write_text(json.dumps(said))
+    result.write_text(json.dumps(endings))
 
 
 def submit(case: Case, env: dict[str, str]) -> str:
@@ -125,8 +125,8 @@ def wait(cases: list[Case], jobs: dict[str, str], env: dict[str, str]) -> dict[s
     todo = {case.case: case.after for case in cases if case.after}
     began: dict[str, float] = {}
     end = time.time() + LONGEST_S
-    said: dict[str, tuple[str, int, int]] = {}
-    while time.time() < end and len(said) < len(cases):
+    endings: dict[str, tuple[str, int, int]] = {}
+    while time.time() < end and len(endings) < len(cases):
         time.sleep(1)
         for case in cases:
             job = jobs[case.case]
@@ -140,15 +140,15 @@ def wait(cases: list[Case], jobs: dict[str, str], env: dict[str, str]) -> dict[s
                 if time.time() - began[case.case] > 4:
                     action = record.fill(todo.pop(case.case), case).replace("{node}", fields.get("NodeList", ""))
                     subprocess.run(["bash", "-c", action], env=env | {"JOB": job}, check=True, cwd=LAB / "jobs")
-            if state in ENDED and case.case not in said:
+            if state in ENDED and case.case not in endings:
                 code, _, number = fields.get("ExitCode", "0:0").partition(":")
-                said[case.case] = (state.lower(), int(code), int(number))
+                endings[case.case] = (state.lower(), int(code), int(number))
     time.sleep(2)
     for case in cases:
         for path in (LAB / "jobs" / record.workdir(case).name).glob("*.txt"):
             if path.name in record.OUTPUTS or path.name.startswith("rank"):
                 shutil.copyfile(path, record.ROOM / ".out" / case.case / path.name)
-    return said
+    return endings
 
 
 if __name__ == "__main__":

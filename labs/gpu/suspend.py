@@ -119,14 +119,14 @@ def record(out: Path, folder: Path) -> None:
         for number, mode in enumerate(("epoch", "epoch", "abort", "epoch")):
             begun = run.until("epoch")[-1]
             time.sleep(max(0.0, begun + expected * random.uniform(0.2, 0.9) - time.monotonic()))
-            asked = time.monotonic()
+            stopped_at = time.monotonic()
             if mode == "epoch":
                 (place / "stop").touch()
                 run.process.wait()
             else:
                 run.kill()
             gone = time.monotonic()
-            end = run.until("end")[-1] if mode == "epoch" else asked
+            end = run.until("end")[-1] if mode == "epoch" else stopped_at
             write = run.until("write")[-1] if mode == "epoch" else 0.0
             (place / "stop").unlink(missing_ok=True)
             os.sync()
@@ -135,13 +135,13 @@ def record(out: Path, folder: Path) -> None:
             run = start(family, width, steps, place)
             first = run.until("first")[-1]
             resumed = time.monotonic() - again
-            suspend = gone - asked
-            left = end - asked if mode == "epoch" else expected - (asked - begun)
-            lost = suspend - left if mode == "epoch" else suspend + asked - begun
+            suspend = gone - stopped_at
+            left = end - stopped_at if mode == "epoch" else expected - (stopped_at - begun)
+            lost = suspend - left if mode == "epoch" else suspend + stopped_at - begun
             saved = place / "checkpoint.pt"
             rows.append((
                 f"{name}-{number}", name, name, family, mode, 1, saved.stat().st_size, megabytes << 20,
-                expected, left, asked - begun, suspend, resumed, lost + resumed, write,
+                expected, left, stopped_at - begun, suspend, resumed, lost + resumed, write,
                 run.until("framework")[-1], run.until("load")[-1], first,
             ))  # fmt: skip
             print(rows[-1], flush=True)  # noqa: T201 - what the one who waits sees
@@ -157,18 +157,18 @@ class Run:
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
-        self.said: dict[str, list[float]] = {}
+        self.times: dict[str, list[float]] = {}
 
     def until(self, what: str, times: int = 1) -> list[float]:
         """Read on until it said this so often; the seconds it gave. What it said before counts."""
         assert self.process.stdout is not None
-        while len(self.said.get(what, ())) < times:
+        while len(self.times.get(what, ())) < times:
             line = self.process.stdout.readline()
             if not line:
                 raise RuntimeError(f"the job ended before it said {what}")
             word, seconds = line.split()
-            self.said.setdefault(word, []).append(float(seconds))
-        return self.said[what]
+            self.times.setdefault(word, []).append(float(seconds))
+        return self.times[what]
 
     def kill(self) -> None:
         """End it at once."""

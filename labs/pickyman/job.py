@@ -91,8 +91,8 @@ def arrays(job: dict[str, Any], x: memoryview, y: memoryview) -> tuple[Array, Ar
 
 def train(job: dict[str, Any], rank: int) -> None:
     """Run the job to its end, or to the end of the epoch in which it is asked to stop."""
-    asked: list[int] = []
-    signal.signal(signal.SIGTERM, lambda number, _: asked.append(number))
+    stop_signals: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: stop_signals.append(number))
     say("started")
     peer = Peer(rank, job["peer_port"]) if job["gpus"] == 2 else None
     model = trainer(job, peer)
@@ -114,7 +114,7 @@ def train(job: dict[str, Any], rank: int) -> None:
         trained = time.monotonic()
         loss = validate(job, model, loader) if rank == 0 else 0.0
         validated = time.monotonic()
-        mine = b"stop" if asked else b"go on"
+        mine = b"stop" if stop_signals else b"go on"
         stop = b"stop" in {mine, bytes(peer.swap(mine)) if peer else mine}
         if rank == 0 and (stop or (epoch + 1) % job["every"] == 0 or epoch + 1 == job["epochs"]):
             body = model.state({"epoch": epoch})

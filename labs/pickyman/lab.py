@@ -61,11 +61,11 @@ def record(out: Path, names: list[str], prefix: list[str], *, again: bool = Fals
         if part.exists() and not again:
             continue
         command = [*prefix, sys.executable, __file__, "one", "--name", name, "--part", str(part)]
-        asked = time.monotonic()
+        start = time.monotonic()
         if subprocess.run(command, check=False).returncode and subprocess.run(command, check=False).returncode:
             failed.append(name)
             continue
-        sys.stderr.write(f"{time.strftime('%H:%M:%S')} {name}: {time.monotonic() - asked:.0f} s\n")
+        sys.stderr.write(f"{time.strftime('%H:%M:%S')} {name}: {time.monotonic() - start:.0f} s\n")
         collect(out)
     if failed:
         raise RuntimeError(f"not measured: {', '.join(failed)}")

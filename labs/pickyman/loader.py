@@ -70,15 +70,15 @@ class Loader:
 
     def __init__(self, storage: Storage, folder: str, row: tuple[int, int], *, cached: bool) -> None:
         self._storage, self._folder, self._row, self._cached = storage, folder, row, cached
-        self._kept: dict[str, bytearray] = {}
+        self._cached: dict[str, bytearray] = {}
 
     def read(self, name: str) -> bytearray:
         """Return a shard, from the local copy where there is one."""
-        if name in self._kept:
-            return self._kept[name]
+        if name in self._cached:
+            return self._cached[name]
         shard = self._storage.get(f"{self._folder}/{name}")
         if self._cached:
-            self._kept[name] = shard
+            self._cached[name] = shard
         return shard
 
     def epoch(self, names: list[str]) -> Iterator[bytearray]:

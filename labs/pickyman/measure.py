@@ -92,14 +92,14 @@ def suspend_one(chain: plan.Chain) -> dict[str, Any]:
             usual_s = before["validated"] - before["start"]
             for mode, part in chain.stops:
                 time.sleep(max(0.0, before["end"] + part * usual_s - time.monotonic()))
-                asked = time.monotonic()
+                stopped_at = time.monotonic()
                 running.stop() if mode == "epoch" else running.kill()
                 gone = running.gone()
                 last = running
                 time.sleep(REST_S)
                 running = here.start(resume=True)
                 running.wait_for("step")
-                rows.append(suspended(job, mode, last.events, running, (before["end"], asked, gone), usual_s))
+                rows.append(suspended(job, mode, last.events, running, (before["end"], stopped_at, gone), usual_s))
                 before = running.wait_for("epoch")
         finally:
             running.kill()
@@ -120,22 +120,22 @@ def suspended(
         times: when the epoch began, when the stop was asked for, when the processes were gone; monotonic clock.
         usual_s: length of an epoch without its checkpoint.
     """
-    begun, asked, gone = times
+    begun, stopped_at, gone = times
     framework, loaded, step = (first(resumed.events, name)["at"] for name in ("framework", "loaded", "step"))
     resume_s = step - resumed.began
     saved = [event for event in events if event["event"] == "saved"][-1]
     if mode == "epoch":
         idle_since = [event for event in events if event["event"] == "epoch"][-1]["validated"]
-        left_s, write_s = idle_since - asked, saved["at"] - saved["began"]
+        left_s, write_s = idle_since - stopped_at, saved["at"] - saved["began"]
     else:
         # what was trained since the last checkpoint is lost; the epoch would have gone on for as long as usual
-        idle_since, left_s, write_s = begun, usual_s - (asked - begun), 0.0
+        idle_since, left_s, write_s = begun, usual_s - (stopped_at - begun), 0.0
     return {
         "suspension_id": "", "job_id": job.name, "model": job.model, "family": job.family, "mode": mode,
         "gpus": job.gpus, "batch": job.batch, "samples": job.samples, "checkpoint_bytes": saved["bytes"],
         "dataset_bytes": job.samples * sum(DATA[job.family].row), "epoch_s": round(usual_s, 3),
-        "epoch_left_s": round(left_s, 3), "epoch_done_s": round(asked - begun, 3),
-        "suspend_s": round(gone - asked, 3), "resume_s": round(resume_s, 3),
+        "epoch_left_s": round(left_s, 3), "epoch_done_s": round(stopped_at - begun, 3),
+        "suspend_s": round(gone - stopped_at, 3), "resume_s": round(resume_s, 3),
         "loss_s": round(gone - idle_since + resume_s, 3), "write_s": round(write_s, 3),
         "framework_s": round(framework - resumed.began, 3), "load_s": round(loaded - framework, 3),
         "first_step_s": round(step - loaded, 3),

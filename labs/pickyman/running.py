@@ -65,7 +65,7 @@ class Running:
             for line in command
         ]  # fmt: skip
         self.events: list[Event] = []
-        self._told: queue.Queue[Event | None] = queue.Queue()
+        self._incoming: queue.Queue[Event | None] = queue.Queue()
         # each pipe has a reader, or a worker would wait for room in it
         self._readers = [
             threading.Thread(target=self._listen, args=(process, process is self._processes[0]), daemon=True)
@@ -81,10 +81,10 @@ class Running:
             RuntimeError: the job ended before.
         """
         try:
-            while (told := self._told.get(timeout=timeout_s)) is not None:
-                self.events.append(told)
-                if told["event"] == event:
-                    return told
+            while (received := self._incoming.get(timeout=timeout_s)) is not None:
+                self.events.append(received)
+                if received["event"] == event:
+                    return received
         except queue.Empty:
             raise RuntimeError(f"nothing of {event!r} in {timeout_s:.0f} s") from None
         raise RuntimeError(f"the job ended before it told of {event!r}")
@@ -106,18 +106,18 @@ class Running:
         at = time.monotonic()
         for reader in self._readers:
             reader.join()
-        while not self._told.empty():
-            told = self._told.get()
-            self.events += [told] if told else []
+        while not self._incoming.empty():
+            received = self._incoming.get()
+            self.events += [received] if received else []
         return at
 
     def _listen(self, process: subprocess.Popen[str], first: bool) -> None:
         assert process.stdout is not None
         for line in process.stdout:
             if first:
-                self._told.put(json.loads(line))
+                self._incoming.put(json.loads(line))
         if first:
-            self._told.put(None)
+            self._incoming.put(None)
 
 
 class Bench(NamedTuple):
@@ -130,12 +130,12 @@ class Bench(NamedTuple):
     def start(self, *, resume: bool = False) -> Running:
         """Start the job's workers on the compute node."""
         job = self.job
-        told = {
+        measured = {
             **job._asdict(), "resume": resume, "server": [net.SERVER, net.PORT], "data": f"/data/{job.family}",
             "checkpoint": "/checkpoints/model", "valid_batch": plan.VALID_BATCH[job.family], "peer_port": PEER_PORT,
         }  # fmt: skip
         file = self.folder / "job.json"
-        file.write_text(json.dumps(told), "utf-8")
+        file.write_text(json.dumps(measured), "utf-8")
         return Running([self.network.inside(*worker(file, rank)) for rank in range(job.gpus)])
 
 
@@ -150,17 +150,17 @@ def bench(job: plan.Job) -> Iterator[Bench]:
     # in memory where that is possible: how fast a checkpoint is written is to depend on the network alone
     memory = Path("/dev/shm")
     folder = Path(tempfile.mkdtemp(prefix="gpuctl-pickyman-", dir=memory if memory.is_dir() else None))
-    beside = None
+    competitor = None
     try:
         with net.Net(WORK / "data", folder, MBIT) as network:
             if job.gpus == 1:
                 file = folder / "neighbour.json"
                 file.write_text(json.dumps(job._asdict()), "utf-8")
-                beside = Running([["nice", "-n", "5", *map(str, worker(file, -1))]])
-                beside.wait_for("busy")
+                competitor = Running([["nice", "-n", "5", *map(str, worker(file, -1))]])
+                competitor.wait_for("busy")
             yield Bench(network, job, folder)
     finally:
-        if beside is not None:
-            beside.kill()
-            beside.gone()
+        if competitor is not None:
+            competitor.kill()
+            competitor.gone()
         shutil.rmtree(folder, ignore_errors=True)

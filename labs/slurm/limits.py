@@ -81,7 +81,7 @@ def record(lab: Lab, folder: Path) -> None:
     conf.write_text(conf.read_text("utf-8") + MORE, "utf-8")
     lab.run("scontrol", "reconfigure")
     lab.run("sacctmgr", "dump", "lab", f"file={lab.folder / 'work' / 'dump.cfg'}")
-    said = {
+    commands = {
         "config.txt": ("scontrol", "show", "config"),
         "partitions.txt": ("scontrol", "--oneliner", "show", "partitions"),
         "nodes.txt": ("scontrol", "--oneliner", "show", "nodes"),
@@ -89,7 +89,7 @@ def record(lab: Lab, folder: Path) -> None:
         "qos.txt": ("sacctmgr", "-P", "show", "qos"),
     }
     folder.mkdir(parents=True, exist_ok=True)
-    for name, command in said.items():
+    for name, command in commands.items():
         (folder / name).write_text(_plain(lab, lab.run(*command)), "utf-8")
     for path in (conf, lab.folder / "topology.conf", lab.folder / "jobs" / "dump.cfg"):
         (folder / path.name).write_text(_plain(lab, path.read_text("utf-8")), "utf-8")

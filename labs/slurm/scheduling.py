@@ -128,8 +128,8 @@ def _keep(lab: Lab, out: Path) -> None:
     config = lab.run("scontrol", "show", "config").replace(str(lab.folder), "/lab")
     (out / "config.txt.gz").write_bytes(gzip.compress(config.encode(), mtime=0))
     log = (lab.folder / "log" / "slurmctld.log").read_text("utf-8", "replace").replace(str(lab.folder), "/lab")
-    kept = "".join(f"{line}\n" for line in log.splitlines() if tables.KEPT.search(line))
-    (out / "slurmctld.log.gz").write_bytes(gzip.compress(kept.encode(), mtime=0))
+    lines = "".join(f"{line}\n" for line in log.splitlines() if tables.KEPT.search(line))
+    (out / "slurmctld.log.gz").write_bytes(gzip.compress(lines.encode(), mtime=0))
 
 
 def derive(out: Path) -> None:

@@ -229,7 +229,7 @@ def jobs(
     for row in submitted:
         job = row["job"]
         first = next(found for found in accounting if found["JobIDRaw"] == job)
-        asked = dict(part.split("=", 1) for part in first["ReqTRES"].split(","))
+        requested = dict(part.split("=", 1) for part in first["ReqTRES"].split(","))
         when, priority = came[job]
         starts = [float(found["time_s"]) for found in happened if found["job"] == job and found["event"] == "start"]
         ends = [float(found["time_s"]) for found in happened if found["job"] == job and found["event"] == "end"]
@@ -244,11 +244,11 @@ def jobs(
                 "account": first["Account"],
                 "qos": first["QOS"],
                 "partition": first["Partition"],
-                "nodes": asked["node"],
-                "cpus": asked["cpu"],
-                "mem": _megabytes(asked["mem"]),
-                "gpus": asked.get("gres/gpu", "0"),
-                "gpu_type": next((key[9:] for key in asked if key.startswith("gres/gpu:")), ""),
+                "nodes": requested["node"],
+                "cpus": requested["cpu"],
+                "mem": _megabytes(requested["mem"]),
+                "gpus": requested.get("gres/gpu", "0"),
+                "gpu_type": next((key[9:] for key in requested if key.startswith("gres/gpu:")), ""),
                 "time_limit_min": _limit_minutes(first["Timelimit"]),
                 "run_s": f"{ends[-1] - starts[-1]:.3f}" if starts and ends and ends[-1] >= starts[-1] else "",
                 "sleep_s": row["sleep"],

@@ -54,8 +54,8 @@ def main() -> None:
     draw = np.random.default_rng(int(sys.argv[2]) if len(sys.argv) > 2 else 5)
     with Lab() as lab:
         conf = (lab.folder / "slurm.conf").read_text().splitlines()
-        kept = [line for line in conf if line.startswith(LEFT_IN_CONF)]
-        (place / "slurm.conf").write_text("\n".join(kept) + "\n")
+        lines = [line for line in conf if line.startswith(LEFT_IN_CONF)]
+        (place / "slurm.conf").write_text("\n".join(lines) + "\n")
         settle(lab, [submit(lab, draw, k) for k in range(PAST)], 600)
         queue = [submit(lab, draw, PAST + k) for k in range(QUEUED)]
         # Slurm estimates starts in passes of backfill, and tells the accounting of starts a little later

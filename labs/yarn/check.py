@@ -32,7 +32,7 @@ def jobs(store: Store, manifest: Row, *, paths: bool, names: bool, exact: bool) 
     found = _rows(store, 'SELECT job, "user", queue, name, state, attempts, submit_ts, end_ts FROM jobs', "job")
     wanted = {app["app"]: app for app in manifest["applications"]}
     full = {queue["path"].split(".")[-1]: queue["path"] for queue in manifest["queues"]}
-    said = _sets("applications", set(found), set(wanted))
+    problems = _sets("applications", set(found), set(wanted))
     for job in sorted(set(found) & set(wanted)):
         row, app = found[job], wanted[job]
         leaf = app["queue"].split(".")[-1]
@@ -45,9 +45,9 @@ def jobs(store: Store, manifest: Row, *, paths: bool, names: bool, exact: bool) 
         ]
         if names:
             pairs.append(("name", row["name"], app["name"]))
-        said += _pairs(app["key"], pairs)
-        said += _submission(row, app, exact=exact) + _end(row, app, exact=exact)
-    return said
+        problems += _pairs(app["key"], pairs)
+        problems += _submission(row, app, exact=exact) + _end(row, app, exact=exact)
+    return problems
 
 
 def attempts(store: Store, manifest: Row, *, gpus: bool = True) -> list[str]:
@@ -59,18 +59,18 @@ def attempts(store: Store, manifest: Row, *, gpus: bool = True) -> list[str]:
         gpus: whether the source tells of GPUs; else they have to be unknown.
     """
     rows = _listed(store, "SELECT * FROM attempts ORDER BY job, attempt", "job")
-    said = []
+    problems = []
     for app in manifest["applications"]:
         got = rows.get(app["app"], [])
         if len(got) != len(app["attempts"]):
-            said.append(f"{app['key']}: {len(got)} attempts instead of {len(app['attempts'])}")
+            problems.append(f"{app['key']}: {len(got)} attempts instead of {len(app['attempts'])}")
             continue
         for row, attempt in zip(got, app["attempts"], strict=True):
             key = f"{app['key']} attempt {row['attempt']}"
             if attempt["state"] == "FAILED" and row["state"] not in {"failed", "node_fail"}:
-                said.append(f"{key}: state {row['state']} of one that failed")
-            said += _gang(key, row, attempt, gpus=gpus)
-    return said
+                problems.append(f"{key}: state {row['state']} of one that failed")
+            problems += _gang(key, row, attempt, gpus=gpus)
+    return problems
 
 
 def containers(store: Store, manifest: Row, *, hosts: bool, exits: bool, gpus: bool = True) -> list[str]:
@@ -87,50 +87,50 @@ def containers(store: Store, manifest: Row, *, hosts: bool, exits: bool, gpus: b
     masters = {t["master"]["container"] for a in manifest["applications"] for t in a["attempts"]} - {None}
     wanted = {c["container"]: (t, c) for a in manifest["applications"] for t in a["attempts"] for c in t["containers"]}
     handed_back = {c["container"] for a in manifest["applications"] for t in a["attempts"] for c in t["released"]}
-    said = [f"container {c} is missing" for c in sorted((set(wanted) | masters | handed_back) - set(found))]
+    problems = [f"container {c} is missing" for c in sorted((set(wanted) | masters | handed_back) - set(found))]
     # the ResourceManager may allocate what no master asked for any more; such never run
     odd = sorted(name for name in set(found) - set(wanted) - masters if found[name]["running_ts"] is not None)
-    said += [f"container {name} ran, and no master held it" for name in odd]
+    problems += [f"container {name} ran, and no master held it" for name in odd]
     for name in sorted((masters | set(wanted)) & set(found)):
-        said += _pairs(f"container {name}", [("is_master", found[name]["is_master"], name in masters)])
+        problems += _pairs(f"container {name}", [("is_master", found[name]["is_master"], name in masters)])
     for name in sorted(set(wanted) & set(found)):
-        said += _container(found[name], *wanted[name], hosts=hosts, exits=exits, gpus=gpus)
-    return said
+        problems += _container(found[name], *wanted[name], hosts=hosts, exits=exits, gpus=gpus)
+    return problems
 
 
 def machines(store: Store, manifest: Row, *, racks: bool) -> list[str]:
     """Compare the nodes: GPUs, cores, memory, and racks where the source has them."""
     found = _rows(store, "SELECT machine, gpus, cpus, mem_mb, rack FROM machines", "machine")
-    said = _sets("machines", set(found), {node["name"] for node in manifest["nodes"]})
+    problems = _sets("machines", set(found), {node["name"] for node in manifest["nodes"]})
     for node in manifest["nodes"]:
         row = found.get(node["name"], {})
         pairs = [(key, row.get(key), node[want]) for key, want in (("gpus", "gpus"), ("cpus", "vcores"))]
         pairs.append(("mem_mb", row.get("mem_mb"), node["mem_mb"]))
         if racks:
             pairs.append(("rack", row.get("rack"), node["rack"]))
-        said += _pairs(node["name"], pairs)
-    return said
+        problems += _pairs(node["name"], pairs)
+    return problems
 
 
 def quotas(store: Store, manifest: Row) -> list[str]:
     """Compare the queues of the scheduler dump and the GPUs that each is guaranteed."""
     found = _rows(store, "SELECT queue, parent, quota_gpus, quota_source FROM queues", "queue")
     gpus = {"root": float(sum(node["gpus"] for node in manifest["nodes"]))}
-    said = []
+    problems = []
     for queue in manifest["queues"]:
         parent = queue["path"].rpartition(".")[0]
         gpus[queue["path"]] = gpus[parent] * queue["capacity"] / 100
         row = found.get(queue["path"])
         if row is None:
-            said.append(f"queue {queue['path']} is missing: {sorted(found)}")
+            problems.append(f"queue {queue['path']} is missing: {sorted(found)}")
             continue
         got = row["quota_gpus"]
         pairs = [("parent", row["parent"], parent), ("source", row["quota_source"], "configured")]
         # guaranteed GPUs of nodes that were up when the dump was taken
         if got is None or not 0 < got <= gpus[queue["path"]] * 1.001:
             pairs.append(("quota_gpus", got, gpus[queue["path"]]))
-        said += _pairs(queue["path"], pairs)
-    return said
+        problems += _pairs(queue["path"], pairs)
+    return problems
 
 
 def lost_nodes(store: Store, manifest: Row) -> list[str]:
@@ -140,12 +140,12 @@ def lost_nodes(store: Store, manifest: Row) -> list[str]:
     """
     found = _rows(store, "SELECT machine, from_ts, to_ts, state FROM machine_events", "machine")
     ended = {event["node"]: event["ms"] for event in manifest["lab"] if event["event"] == "lose_node"}
-    said = _sets("lost machines", set(found), set(ended))
+    problems = _sets("lost machines", set(found), set(ended))
     for name in sorted(set(found) & set(ended)):
         row = found[name]
-        said += _pairs(name, [("state", row["state"], "LOST"), ("back", row["to_ts"], None)])
-        said += _within(f"{name}: lost", row["from_ts"], ended[name], ended[name] + 10_000)
-    return said
+        problems += _pairs(name, [("state", row["state"], "LOST"), ("back", row["to_ts"], None)])
+        problems += _within(f"{name}: lost", row["from_ts"], ended[name], ended[name] + 10_000)
+    return problems
 
 
 def gpus(store: Store, manifest: Row) -> list[str]:
@@ -154,19 +154,21 @@ def gpus(store: Store, manifest: Row) -> list[str]:
     A part (what a dump saw a job hold) may be as great as the whole and no greater.
     """
     found = _rows(store, "SELECT job, gpus, quirks FROM jobs", "job")
-    said = []
+    problems = []
     for app in manifest["applications"]:
         row = found[app["app"]]
-        asked = max((t["gpus_asked_each"] * t["containers_asked"] for t in app["attempts"] if t["asked_ms"]), default=0)
+        requested = max(
+            (t["gpus_asked_each"] * t["containers_asked"] for t in app["attempts"] if t["asked_ms"]), default=0
+        )
         held = [sum(c["gpus"] for c in gang) for gang in map(gangs, app["attempts"]) if gang]
         # of a gang that never stood, no more can be known than what it had got
-        fits = row["gpus"] == max(held) if held else row["gpus"] is None or row["gpus"] <= max(asked, 1)
-        partial = "gpus_partial" in row["quirks"] and row["gpus"] <= max(held, default=asked)
+        fits = row["gpus"] == max(held) if held else row["gpus"] is None or row["gpus"] <= max(requested, 1)
+        partial = "gpus_partial" in row["quirks"] and row["gpus"] <= max(held, default=requested)
         if row["gpus"] is not None and not fits and not partial and "gpus_estimated" not in row["quirks"]:
-            said.append(f"{app['key']}: {row['gpus']} GPUs instead of {max(held, default=asked)}")
-        if row["gpus"] == 0 and asked:
-            said.append(f"{app['key']}: no GPUs instead of {asked}")
-    return said
+            problems.append(f"{app['key']}: {row['gpus']} GPUs instead of {max(held, default=requested)}")
+        if row["gpus"] == 0 and requested:
+            problems.append(f"{app['key']}: no GPUs instead of {requested}")
+    return problems
 
 
 def occupancy(store: Store, nodes: list[Row], from_ms: int, slack_ms: int = 1000) -> list[str]:
@@ -179,18 +181,18 @@ def occupancy(store: Store, nodes: list[Row], from_ms: int, slack_ms: int = 1000
         slack_ms: how long the instant may have lasted.
     """
     rows = store.frame("SELECT machine, gpus, allocated_ts, end_ts FROM containers WHERE gpus > 0").rows(named=True)
-    said = []
+    problems = []
     for node in nodes:
         infos = node["usedResource"]["resourceInformations"]["resourceInformation"]
-        told = next(i["value"] for i in infos if i["name"] == "yarn.io/gpu")
+        in_use = next(i["value"] for i in infos if i["name"] == "yarn.io/gpu")
         name = node["nodeHostName"]
         held = {
             sum(row["gpus"] for row in rows if row["machine"] == name and _open(row, at))
             for at in range(from_ms, from_ms + slack_ms, 50)
         }
-        if told not in held:
-            said.append(f"{name}: {told} GPUs in use, by its containers {sorted(held)}")
-    return said
+        if in_use not in held:
+            problems.append(f"{name}: {in_use} GPUs in use, by its containers {sorted(held)}")
+    return problems
 
 
 def _open(row: Row, at_ms: int) -> bool:
@@ -212,13 +214,13 @@ def _gang(key: str, row: Row, attempt: Row, *, gpus: bool) -> list[str]:
     # with one lost before the gang stood, its members cannot be told from the allocations
     if not gang or any(c.get("ended_ms", _first(gang)) < _first(gang) for c in attempt["containers"]):
         return []
-    said = _pairs(key, [("gpus", row["gpus"], float(sum(c["gpus"] for c in gang)) if gpus else None)])
+    problems = _pairs(key, [("gpus", row["gpus"], float(sum(c["gpus"] for c in gang)) if gpus else None)])
     if row["servers"] is not None and row["servers"] > len({c["host"] for c in gang}):
-        said.append(f"{key}: {row['servers']} servers instead of {len({c['host'] for c in gang})}")
+        problems.append(f"{key}: {row['servers']} servers instead of {len({c['host'] for c in gang})}")
     latest = max(c["allocated_ms"] for c in gang)
     # a master hears of its containers when it next asks, a second or two later at most
-    said += _within(f"{key}: gang stood", row["start_ts"], max(attempt["asked_ms"], latest - 2000), latest)
-    return said + _within(f"{key}: first container", row["first_container_ts"], attempt["asked_ms"], latest)
+    problems += _within(f"{key}: gang stood", row["start_ts"], max(attempt["asked_ms"], latest - 2000), latest)
+    return problems + _within(f"{key}: first container", row["first_container_ts"], attempt["asked_ms"], latest)
 
 
 def _first(gang: list[Row]) -> int:
@@ -227,17 +229,17 @@ def _first(gang: list[Row]) -> int:
 
 def _container(row: Row, attempt: Row, seen: Row, *, hosts: bool, exits: bool, gpus: bool) -> list[str]:
     key = f"container {seen['container']}"
-    said = _pairs(key, [(k, row[k], seen[w]) for k, w in (("cpus", "vcores"), ("mem_mb", "mem_mb"))])
-    said += _pairs(key, [("gpus", row["gpus"], seen["gpus"] if gpus else None)])
+    problems = _pairs(key, [(k, row[k], seen[w]) for k, w in (("cpus", "vcores"), ("mem_mb", "mem_mb"))])
+    problems += _pairs(key, [("gpus", row["gpus"], seen["gpus"] if gpus else None)])
     if hosts or row["machine"] is not None:
-        said += _pairs(key, [("machine", row["machine"], seen["host"])])
-    said += _within(f"{key}: allocated", row["allocated_ts"], attempt["asked_ms"], seen["allocated_ms"])
+        problems += _pairs(key, [("machine", row["machine"], seen["host"])])
+    problems += _within(f"{key}: allocated", row["allocated_ts"], attempt["asked_ms"], seen["allocated_ms"])
     if "ended_ms" in seen:
         begun: int = seen["started_ms"] if "started_ms" in seen else seen["allocated_ms"]
-        said += _within(f"{key}: ended", row["end_ts"], begun, seen["ended_ms"])
+        problems += _within(f"{key}: ended", row["end_ts"], begun, seen["ended_ms"])
         if exits:
-            said += _pairs(key, [("exit code", row["exit_code"], seen["exit"])])
-    return said
+            problems += _pairs(key, [("exit code", row["exit_code"], seen["exit"])])
+    return problems
 
 
 def _submission(row: Row, app: Row, *, exact: bool) -> list[str]:

@@ -20,14 +20,14 @@ def missing(version: str = NEWEST) -> str | None:
 
     CI runs this lab on demand only: else it would depend on what an earlier user of the machine left in Maven's cache.
     """
-    asked = os.environ.get("GPUCTL_LABS") == "1"
-    if os.environ.get("CI") == "true" and not asked:
+    requested = os.environ.get("GPUCTL_LABS") == "1"
+    if os.environ.get("CI") == "true" and not requested:
         return "in CI only with GPUCTL_LABS=1: make labs"
     absent = [name for name in ("java", "javac", "mvn") if shutil.which(name) is None]
     if absent:
         return f"no {', '.join(absent)} on this machine: apt-get install openjdk-17-jdk-headless maven"
     try:
-        classpath(version, download=asked)
+        classpath(version, download=requested)
     except RuntimeError as error:
         return f"the jars of Hadoop {version} are not in the Maven cache (GPUCTL_LABS=1 fetches them): {error}"
     return None
@@ -39,7 +39,7 @@ def classpath(version: str, *, download: bool) -> str:
     Raises:
         RuntimeError: a jar is not in the cache (without `download`), or Maven cannot fetch it.
     """
-    said = ""
+    message = ""
     with tempfile.TemporaryDirectory(prefix="gpuctl-yarn-jars-") as folder:
         answer = Path(folder) / "classpath"
         # the cache first: it saves asking the network; then again, since a connection may break
@@ -52,8 +52,8 @@ def classpath(version: str, *, download: bool) -> str:
             done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=900)
             if done.returncode == 0:
                 return answer.read_text("utf-8").strip()
-            said = next((x for x in done.stdout.decode(errors="replace").splitlines() if "ERROR" in x), "mvn failed")
-    raise RuntimeError(said)
+            message = next((x for x in done.stdout.decode(errors="replace").splitlines() if "ERROR" in x), "mvn failed")
+    raise RuntimeError(message)
 
 
 def _repository() -> list[str]:

@@ -79,8 +79,8 @@ def _attempt(folder: Path, seen: Event) -> dict[str, Any]:
     containers: dict[str, dict[str, Any]] = {}
     for e in own:
         if e["event"] == "allocated":
-            kept = ("container", "host", "mem_mb", "vcores", "gpus")
-            containers[e["container"]] = {**{k: e[k] for k in kept}, "allocated_ms": e["ms"]}
+            fields = ("container", "host", "mem_mb", "vcores", "gpus")
+            containers[e["container"]] = {**{k: e[k] for k in fields}, "allocated_ms": e["ms"]}
         elif e["event"] == "started":
             containers[e["container"]]["started_ms"] = e["ms"]
         elif e["event"] == "completed" and e["container"] in containers:

@@ -7,7 +7,7 @@ import os
 os.environ.update(WANDB_DISABLED="true", HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error")
 import torch
 from transformers import Trainer, TrainerCallback, TrainingArguments
-from truth import tell, write
+from truth import record_truth, write
 
 torch.manual_seed(1)
 
@@ -27,7 +27,7 @@ class Told(TrainerCallback):
         if "train_runtime" not in logs:
             for key in ("loss", "eval_loss"):
                 if key in logs:
-                    tell(logs.get("epoch", state.epoch), key, logs[key])
+                    record_truth(logs.get("epoch", state.epoch), key, logs[key])
 
 
 x = torch.randn(512, 16)

@@ -8,7 +8,7 @@ os.environ["KERAS_BACKEND"] = "jax"
 os.environ["JAX_PLATFORMS"] = "cpu"
 import keras
 import numpy as np
-from truth import tell, write
+from truth import record_truth, write
 
 keras.utils.set_random_seed(1)
 rng = np.random.default_rng(0)
@@ -20,6 +20,6 @@ history = model.fit(x, y, epochs=6, validation_split=0.25, batch_size=32)
 model.evaluate(x[:128], y[:128])
 model.fit(x, y, epochs=1, verbose=2)
 for epoch, (loss, val_loss) in enumerate(zip(history.history["loss"], history.history["val_loss"], strict=True), 1):
-    tell(epoch, "loss", loss)
-    tell(epoch, "val_loss", val_loss)
+    record_truth(epoch, "loss", loss)
+    record_truth(epoch, "val_loss", val_loss)
 write()

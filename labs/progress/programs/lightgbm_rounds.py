@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import lightgbm as lgb
 import numpy as np
-from truth import tell, write
+from truth import record_truth, write
 
 rng = np.random.default_rng(0)
 x = rng.normal(size=(2000, 8))
@@ -20,6 +20,6 @@ lgb.train(
     callbacks=[lgb.log_evaluation(5), lgb.record_evaluation(record)],
 )
 for step in range(5, 61, 5):
-    tell(step, "training's l2", record["training"]["l2"][step - 1])
-    tell(step, "valid_1's l2", record["valid_1"]["l2"][step - 1])
+    record_truth(step, "training's l2", record["training"]["l2"][step - 1])
+    record_truth(step, "valid_1's l2", record["valid_1"]["l2"][step - 1])
 write()

@@ -7,7 +7,7 @@ import logging
 import pytorch_lightning as pl
 import torch
 from torch.utils.data import DataLoader, TensorDataset
-from truth import tell, write
+from truth import record_truth, write
 
 logging.getLogger("pytorch_lightning").setLevel(logging.INFO)
 pl.seed_everything(1)
@@ -32,8 +32,8 @@ class Model(pl.LightningModule):
         self.log("val_loss", self.loss(batch), prog_bar=True)
 
     def on_train_epoch_end(self) -> None:
-        tell(self.current_epoch, "train_loss", self.last)
-        tell(self.current_epoch, "val_loss", float(self.trainer.callback_metrics["val_loss"]))
+        record_truth(self.current_epoch, "train_loss", self.last)
+        record_truth(self.current_epoch, "val_loss", float(self.trainer.callback_metrics["val_loss"]))
 
     def configure_optimizers(self):  # noqa: ANN201
         return torch.optim.Adam(self.parameters(), 0.01)

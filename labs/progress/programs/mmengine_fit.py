@@ -6,7 +6,7 @@ import torch
 from mmengine.model import BaseModel
 from mmengine.runner import Runner
 from torch.utils.data import TensorDataset
-from truth import tell, write
+from truth import record_truth, write
 
 torch.manual_seed(1)
 
@@ -21,7 +21,7 @@ class Model(BaseModel):
         loss = torch.nn.functional.mse_loss(self.net(x)[:, 0], y)
         self.steps += 1
         if self.steps % 32 == 0:
-            tell(self.steps // 32, "loss", float(loss))
+            record_truth(self.steps // 32, "loss", float(loss))
         return {"loss": loss}
 
 

@@ -6,7 +6,7 @@ import logging
 import time
 
 import torch
-from truth import tell, write
+from truth import record_truth, write
 
 logging.basicConfig(level=logging.INFO, format="%(asctime)s - %(levelname)s - %(name)s - %(message)s")
 log = logging.getLogger("train")
@@ -27,6 +27,6 @@ for epoch in range(1, 6):
     with torch.no_grad():
         value = torch.nn.functional.mse_loss(net(x[768:])[:, 0], y[768:]).item()
     log.info("epoch %d: val_loss %.5f", epoch, value)
-    tell(epoch, "val_loss", value)
+    record_truth(epoch, "val_loss", value)
     time.sleep(0.3)
 write()

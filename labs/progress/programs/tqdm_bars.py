@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 from tqdm import tqdm
-from truth import tell, write
+from truth import record_truth, write
 
 rng = np.random.default_rng(0)
 x = rng.normal(size=(640, 8))
@@ -21,5 +21,5 @@ for epoch in range(1, 7):
         loss = float(np.mean(error**2))
         bar.set_postfix(loss=loss, lr=0.02)
         time.sleep(0.02)
-    tell(epoch, "loss", loss)
+    record_truth(epoch, "loss", loss)
 write()

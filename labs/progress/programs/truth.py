@@ -9,7 +9,7 @@ from typing import Any
 ROWS: list[tuple[Any, ...]] = []
 
 
-def tell(epoch: float, metric: str, value: float) -> None:
+def record_truth(epoch: float, metric: str, value: float) -> None:
     ROWS.append((epoch, metric, repr(float(value))))
 
 

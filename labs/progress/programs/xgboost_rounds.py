@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import xgboost as xgb
-from truth import tell, write
+from truth import record_truth, write
 
 rng = np.random.default_rng(0)
 x = rng.normal(size=(2000, 8))
@@ -20,5 +20,5 @@ xgb.train(
 )
 for step in range(25):
     for name in ("train", "eval"):
-        tell(step, f"{name}-logloss", record[name]["logloss"][step])
+        record_truth(step, f"{name}-logloss", record[name]["logloss"][step])
 write()
