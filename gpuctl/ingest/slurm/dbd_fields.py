@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from gpuctl.core.line_reader import RowError
 from gpuctl.ingest.slurm import dbd_names
 from gpuctl.ingest.slurm.json_fields import clock
+from gpuctl.ingest.slurm.layout import UNKNOWN_CONSTRAINTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,8 +97,8 @@ def fields(cells: Mapping[str, str | None], cluster: str = "") -> dict[str, str]
         "Suspended": clock((n.get("time_suspended") or 0) if ended else 0),
         "SubmitLine": cells.get("submit_line") or "",
         "Restarts": _digits(n.get("restart_cnt")),
-        # all that matters is whether there are any
-        "Constraints": (cells["constraints"] or "") if "constraints" in cells else "not known",
+        # it only matters whether there are any
+        "Constraints": (cells["constraints"] or "") if "constraints" in cells else UNKNOWN_CONSTRAINTS,
         "AllocGRES": cells.get("gres_used") or "",
         "ReqMem": _req_mem(n.get("mem_req")),
         "Association": _digits(n.get("id_assoc") or None),

@@ -57,6 +57,8 @@ FIELDS = frozenset(
 SINCE_26_05 = frozenset({"Exclusive", "OriginalSLUID"})
 """Fields that only releases have which show exit codes of 128 and more as they are."""
 
+UNKNOWN_CONSTRAINTS = "not known"
+"""Stands in ``Constraints`` if a record does not show whether it has any: not empty, so not "none"."""
 _BY_LOWER = {name.lower(): name for name in FIELDS}
 _FIRST_NAME = re.compile(rb'"?([A-Za-z]+)"?([^A-Za-z"]+)')
 _LONGEST_DELIMITER = 8

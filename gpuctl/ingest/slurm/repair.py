@@ -11,7 +11,7 @@ import re
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from gpuctl.ingest.slurm.layout import USED
+from gpuctl.ingest.slurm.layout import UNKNOWN_CONSTRAINTS, USED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -249,7 +249,7 @@ class RecordRepair:
                 if i not in self._spare:
                     return None
                 # all that matters is whether there are any
-                columns[i] = "not known"
+                columns[i] = UNKNOWN_CONSTRAINTS
                 continue
             start, end = i + alive[i].bit_length() - 1, i + alive[i + 1].bit_length()
             columns[i] = self._delimiter.join(fields[start:end])

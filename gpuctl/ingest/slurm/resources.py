@@ -90,8 +90,9 @@ def _gpus(wide: pl.DataFrame, nodes: pl.Expr) -> pl.Expr:
 def _request(wide: pl.DataFrame, frame: pl.DataFrame) -> pl.Expr:
     """What is known of the GPU type that a job requested: null that it is ``gpu_type``, ``any`` that it is none.
 
-    Only of a type that the site tracks does an untyped request state so: the allocation is typed then.
-    Jobs also choose types by features of nodes (``--constraint``), which is unknown where no field has them.
+    An untyped request means ``any`` only for types that the site tracks, whose allocations are typed.
+    Jobs also choose types by features of nodes (``--constraint``), which is unknown if no field has them
+    (`UNKNOWN_CONSTRAINTS` is not empty).
     """
     import polars as pl
 
