@@ -100,7 +100,7 @@ def classify(matches: Sequence[Match], table: Table, facts: Facts | None = None)
 
     Returns:
         a verdict; `Verdict.failed` is False if the scheduler states that the attempt ended well, and, without its
-        word, where no log ends with an error; None if one does that programs survive as well: then the reason is
+        word, if no log ends with an error; None if one does that programs survive as well: then the reason is
         why it failed if it did.
     """
     verdict = _by_rules(matches, table, facts)

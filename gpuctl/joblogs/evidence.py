@@ -16,7 +16,7 @@ class Match(NamedTuple):
         signature: id of the signature; None for a telling line of a log in which none was found.
         line_no: 1-based; text between carriage returns is one line.
         text: the line, at most `TEXT_LIMIT` characters around what was found.
-        rank: of the process that printed it, where the line's beginning states so.
+        rank: of the process that printed it, if the line's beginning states so.
         ordinary_after: how many lines of ordinary output follow in the log (no error, frame of a traceback, or blank).
         work_after: the log goes on to show training progress, or states that it recovered or ended well.
         times: how many lines of the log the signature found.
@@ -106,7 +106,7 @@ class Verdict(NamedTuple):
 
     Attributes:
         failed: False if nothing states that it did; then the reason is None. None if that is not known.
-        reason: slug of `signatures/reasons.toml`, ``no_signature`` where it failed and nothing known was found.
+        reason: slug of `signatures/reasons.toml`, ``no_signature`` if it failed and nothing known was found.
         category: of ``infrastructure``, ``ai_engine``, ``user``, joined by ``+``; None without a reason.
         confidence: 0 to 1: the share of such verdicts that are right, measured on the corpus (docs/how-to/failures.md).
         signature: what decided; None for the scheduler's own word.

@@ -20,7 +20,7 @@ class Block(NamedTuple):
         text: carriage returns are line ends.
         starts: where its lines start.
         plain: whether a line is ordinary output.
-        ranks: of the process that printed it; -1 where the line's beginning names none.
+        ranks: of the process that printed it; -1 if the line's beginning names none.
         number_of: the number in the log of each line.
     """
 

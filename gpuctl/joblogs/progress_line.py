@@ -97,7 +97,7 @@ class Line:
             self.elapsed = value
 
     def metric(self, found: LineMetric) -> None:
-        """Take a metric, where none of its kind is better."""
+        """Take a metric, if none of its kind is better."""
         kind = found.kind
         if kind.kind == "other":
             self.other = self.other or found
@@ -108,7 +108,7 @@ class Line:
             self.train = found
 
     def metrics(self) -> list[LineMetric]:
-        """Return the training loss and the validation loss, or else one other metric where an epoch is stated."""
+        """Return the training loss and the validation loss, or else one other metric if an epoch is stated."""
         losses = [found for found in (self.train, self.valid) if found is not None]
         return losses or ([self.other] if self.other is not None and self.epoch is not None else [])
 

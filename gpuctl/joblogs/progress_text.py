@@ -25,7 +25,7 @@ class Name(NamedTuple):
     """What the name before a number means.
 
     Attributes:
-        kind: ``loss`` where lower is better, ``other`` for accuracies and the like, ``nothing`` for what is no metric.
+        kind: ``loss`` if lower is better, ``other`` for accuracies and the like, ``nothing`` for what is no metric.
         rank: among several of the kind in one line the lowest is taken.
         valid: it states that it is of validation or test data.
         train: it states that it is of training data.

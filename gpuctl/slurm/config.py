@@ -230,7 +230,7 @@ def read_running(config: BinaryIO, partitions: BinaryIO, nodes: Nodes | None = N
     """Read ``scontrol show config`` and ``scontrol show partitions``, with or without ``-o``: what is in force.
 
     Slurm 22.05 prints ``NO_NORMAL_ALL`` in its ``PriorityFlags`` for each single ``NO_NORMAL_*`` flag: read slurm.conf
-    where one of them is set. It does not print ``TRESBillingWeights`` of partitions without ones.
+    if one of them is set. It does not print ``TRESBillingWeights`` of partitions without ones.
 
     Args:
         config: the settings.

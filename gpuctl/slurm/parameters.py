@@ -1,7 +1,7 @@
 """``SchedulerParameters`` of slurm.conf: what the main and the backfill pass go by.
 
 Defaults are those of slurm.conf(5) of 22.05; some differ from release to release (``bf_max_job_test`` was 100 before
-20.11), so give the file's own where it matters.
+20.11), so give the file's own if it matters.
 """
 
 from __future__ import annotations

@@ -237,7 +237,7 @@ class Lake:
                     if _LEFT.fullmatch(name) and os.path.relpath(path, self.place.path) not in listed:
                         Path(path).unlink(missing_ok=True)
                 with suppress(OSError):
-                    # where anything is left in it, it stays
+                    # if anything is left in it, it stays
                     Path(folder).rmdir()
 
     def files(self) -> list[File]:

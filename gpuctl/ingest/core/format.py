@@ -92,7 +92,7 @@ class Sink(Protocol):
         """Call ``work(sink, *given)`` with a sink of the store, once it has all rows so far: what asks the store.
 
         Args:
-            work: a function of a module; where another process reads the file, the one that has the store calls it.
+            work: a function of a module; if another process reads the file, the one that has the store calls it.
             given: can be pickled.
         """
 
@@ -110,7 +110,7 @@ class Format:
         fills: the tables of the trace store it fills.
         file_names: what such files are usually called, for ``gpuctl formats``.
         order: formats with a lower one are loaded first.
-        timezone: the zone of its stamps where they carry none and the user names none.
+        timezone: the zone of its stamps if they carry none and the user names none.
         clock: ``wall`` where durations are differences of the log's own zone-less stamps, else ``utc``.
         parser_version: raised when the same bytes would give other rows; such sources are loaded again.
         sniff: (file name without compression suffix, first 64 KiB decompressed) -> why this is the format,

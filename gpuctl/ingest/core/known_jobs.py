@@ -43,7 +43,7 @@ class KnownJobs:
         again = np.zeros(len(keys), dtype=bool)
         again[order[1:]] = ranked[1:] == ranked[:-1]
         for run, _ in self._runs:
-            # where ids ascend from record to record, few runs reach into the range of these
+            # if ids ascend from record to record, few runs reach into the range of these
             near = slice(np.searchsorted(ranked, run[0]), np.searchsorted(ranked, run[-1], side="right"))
             at = np.minimum(np.searchsorted(run, ranked[near]), len(run) - 1)
             again[order[near]] |= run[at] == ranked[near]

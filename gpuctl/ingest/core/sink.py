@@ -108,7 +108,7 @@ class StoreSink:
         self._rejects.add(line_no, reason, raw)
 
     def insert(self, table: str, rows: pl.DataFrame | pa.Table | pa.RecordBatchReader) -> None:
-        """Append rows to a table, matching columns by name; ``cluster`` and ``source`` are filled in where absent.
+        """Append rows to a table, matching columns by name; ``cluster`` and ``source`` are filled in if absent.
 
         Rows in memory that fill a row group are written by one thread. Several would each leave a group part full, and
         the checkpoint would write all of them again: a fifth more CPU time for a store that is a third larger. A stream

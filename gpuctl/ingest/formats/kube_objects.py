@@ -3,7 +3,7 @@
 A row of the ledger is an object; several snapshots of one job (``-w --output-watch-events``) are put together. Kueue
 keeps only the last transition of each condition, so that one snapshot describes one attempt; Volcano's conditions are a
 history. GPUs are the resources ``*/gpu``; parts of GPUs (``mig-*``) are not counted. The wait ends when the pods are
-ready, or with the admission where that is not stated. Made from the types of both; no dump of a real cluster was seen.
+ready, or with the admission if that is not stated. Made from the types of both; no dump of a real cluster was seen.
 """
 
 from __future__ import annotations

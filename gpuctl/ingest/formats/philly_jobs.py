@@ -195,7 +195,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
 
     ``jobs``: ``gpus`` and ``nodes`` are those of the first attempt, NULL without attempts; ``start_ts`` is the first
     attempt's start, ``end_ts`` the last attempt's end. ``quirks`` are those of `Timeline`, and ``gpus_changed``
-    where attempts took different numbers of GPUs. Of the attempts, the last one has the state of the job, or
+    if attempts took different numbers of GPUs. Of the attempts, the last one has the state of the job, or
     ``running`` if it has a start and no end; those before it ``failed``, because they were tried again (the log
     gives no reason). All times and durations: `gpuctl.ingest.philly.attempts` and `gpuctl.core.local_time`.
 

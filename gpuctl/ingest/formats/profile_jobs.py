@@ -1,4 +1,4 @@
-"""Jobs whose shape is known, as CSV: ``job_id,model,batch,samples,gpus``, and ``epochs`` and more columns where known.
+"""Jobs whose shape is known, as CSV: ``job_id,model,batch,samples,gpus``, and ``epochs`` and more columns if known.
 
 ``batch`` is the samples that one GPU takes a step, ``samples`` those of one epoch; ``dataset_bytes`` is what one epoch
 reads; ``validation_samples`` are evaluated in addition, ``validation_bytes`` of ``dataset_bytes`` are read for that.

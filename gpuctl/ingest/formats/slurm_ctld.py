@@ -1,6 +1,6 @@
 """``slurmctld.log``: what the controller did to jobs and nodes, to the millisecond.
 
-It shows what accounting does not: when a job got its nodes where they had to boot first, which job it was preempted
+It shows what accounting does not: when a job got its nodes if they had to boot first, which job it was preempted
 for, which node failed under it. A row of the ledger is one line; blank lines do not count. Lines about
 anything else are counted as loaded; those without a time (``LogTimeFormat`` is iso8601_ms, the default, iso8601, or
 rfc5424 with either) are rejected.

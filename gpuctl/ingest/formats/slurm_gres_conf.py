@@ -1,4 +1,4 @@
-"""``gres.conf``: which GPUs the nodes have, where slurm.conf or scontrol have not stated it already.
+"""``gres.conf``: which GPUs the nodes have, if slurm.conf or scontrol have not stated it already.
 
 A row of the ledger is one statement; comments and blank lines do not count.
 """

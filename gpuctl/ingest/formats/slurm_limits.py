@@ -1,7 +1,7 @@
 """``sacctmgr -P show assoc`` and ``sacctmgr -P show qos``: limits on the GPUs of accounts, users and QOS.
 
 A row of the ledger is one line after the header; blank lines do not count. What is taken: ``GrpTRES``, ``MaxTRES``,
-``MaxTRESPerNode``, ``MaxTRESPU``, ``MaxTRESPA`` where they name ``gres/gpu`` or ``gres/gpu:TYPE``. A QOS's group
+``MaxTRESPerNode``, ``MaxTRESPU``, ``MaxTRESPA`` if they name ``gres/gpu`` or ``gres/gpu:TYPE``. A QOS's group
 limit on ``gres/gpu`` becomes the quota of the partitions whose own QOS it is.
 Limits on GPU minutes, wall time and numbers
 of jobs are not modelled: rows with nothing else are counted as loaded.

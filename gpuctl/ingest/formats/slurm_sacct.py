@@ -1,8 +1,8 @@
 """What ``sacct -P`` and ``sacct -p`` print: any fields in any order, any delimiter, with or without a header.
 
 A row of the ledger is a record: a job, an attempt of a job (``-D``) or a step. ``-P`` escapes nothing, so a record may
-stand on several lines or have stray delimiters; it is repaired where only one reading fits its fields' shapes (the
-job's quirk ``mended``) and rejected where not. Bytes that are no UTF-8 are replaced (quirk ``not_utf8``). Tables for
+stand on several lines or have stray delimiters; it is repaired if only one reading fits its fields' shapes (the
+job's quirk ``mended``) and rejected otherwise. Bytes that are no UTF-8 are replaced (quirk ``not_utf8``). Tables for
 people, whose columns are cut off, and times relative to the day of the export are refused.
 """
 

@@ -1,8 +1,8 @@
-"""Suspensions of jobs as measured, as CSV: ``job_id,suspend_s,resume_s``, and more columns where known.
+"""Suspensions of jobs as measured, as CSV: ``job_id,suspend_s,resume_s``, and more columns if known.
 
 ``suspend_s`` is from the order to stop until the GPUs were free, ``resume_s`` from the new start until the job went on
-with its work; ``loss_s`` is the time without progress in all. ``mode`` is ``epoch`` where the running epoch was
-finished first, ``now`` where a checkpoint was written at once, ``abort`` where the epoch was lost; ``epoch_s`` is what
+with its work; ``loss_s`` is the time without progress in all. ``mode`` is ``epoch`` if the running epoch was
+finished first, ``now`` if a checkpoint was written at once, ``abort`` if the epoch was lost; ``epoch_s`` is what
 an epoch was expected to take and ``epoch_done_s`` how long this one had gone on, both as known at the order;
 ``epoch_left_s`` is what was left of it, as it turned out. One job may have many rows. Cells but the three may be empty;
 other columns are not read. A row of the ledger is one line after the header.

@@ -10,7 +10,7 @@ A job that follows another one (fields 17 and 18) is in ``job_dependencies``. Wh
 job, the cells are a filler: the first job of a log can follow none.
 
 Behind the 18 cells may stand, in any order, ``{node,node,...}``, the node of each processor, the name of a queue and
-what PBS was requested (MetaCentrum); or GPUs used, a soft limit and ``site:mode:NxP``, of N nodes (Frontier), where the
+what PBS was requested (MetaCentrum); or GPUs used, a soft limit and ``site:mode:NxP``, of N nodes (Frontier), if the
 cells of processors are not to be relied on. A row of column names may stand above them (Alea).
 """
 

@@ -1,6 +1,6 @@
 """Flows as CSV: ``start,end,dst,bytes`` or ``start,end,job_id,bytes``, and what ``nfdump -o csv`` prints.
 
-The bytes of a flow are spread evenly over its time; where flows of one job overlap they are summed, so that the rows
+The bytes of a flow are spread evenly over its time; if flows of one job overlap they are summed, so that the rows
 of a job follow one another (one a stretch of time with the same flows, also if there are none). The job is
 ``job_id``, else the address that received the bytes: let the file hold flows from storage alone. Times are seconds
 since 1970 or ``YYYY-MM-DD HH:MM:SS``, with or without fraction and offset; a flow without a length is given a

@@ -1,7 +1,7 @@
 """Samples of ``/proc/PID/mountstats``: a line with the time, then the statistics of the mounts, again and again.
 
 ``while sleep 1; do date +%s.%N; cat /proc/self/mountstats; done > JOB.txt`` writes such a file. The bytes that each NFS
-mount read from its server are a series, named after the file and the mount; after the file alone where only one mount
+mount read from its server are a series, named after the file and the mount; after the file alone if only one mount
 read anything. What the page cache answered is not in them. A mount without the line ``bytes:`` is read from its line
 ``READ:``, headers of replies included. A row of the ledger is a sample of an NFS mount, or a line that is no part of
 one.

@@ -1,7 +1,7 @@
 """Samples of ``/proc/net/dev``: a line with the time, then the table, again and again.
 
 ``while sleep 1; do date +%s.%N; cat /proc/net/dev; done > JOB.txt`` writes such a file. The bytes that each interface
-received are a series, named after the file and the interface; after the file alone where only one interface received
+received are a series, named after the file and the interface; after the file alone if only one interface received
 anything. The loopback is not read. A row of the ledger is the line of an interface, or a line that is no part of a
 sample.
 """

@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Report(NamedTuple):
-    """The part ``read:`` of a report of one mount; its time where a line with one stood before it."""
+    """The part ``read:`` of a report of one mount; its time if a line with one stood before it."""
 
     line: Line
     job: str

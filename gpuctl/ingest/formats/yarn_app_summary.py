@@ -43,7 +43,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
 
 
 def sniff(name: str, head: bytes) -> str | None:
-    """Recognise ApplicationSummary records where the first lines are nothing else."""
+    """Recognise ApplicationSummary records if the first lines are nothing else."""
     text = head.removeprefix(b"\xef\xbb\xbf")
     if daemon_of(text) == "summary" or _BARE.match(text):
         return "ApplicationSummary lines"

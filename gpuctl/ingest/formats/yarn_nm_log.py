@@ -123,7 +123,7 @@ _TAKES: dict[bytes, Callable[[_Reader, Hit], None]] = {
 def load(stream: BinaryIO, sink: Sink) -> None:
     """Read a NodeManager's log into facts, and make jobs, attempts, containers and placements of all facts so far.
 
-    A container's start request stands for its allocation where no log of the ResourceManager shows that.
+    A container's start request stands for its allocation if no log of the ResourceManager shows that.
     """
     reader = _Reader(sink)
     zoned = read_records(stream, sink, tuple(_TAKES), reader.take)

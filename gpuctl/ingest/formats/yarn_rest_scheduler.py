@@ -1,4 +1,4 @@
-"""``/ws/v1/cluster/scheduler`` of a YARN ResourceManager: the tree of queues, with their guaranteed GPUs where stated.
+"""``/ws/v1/cluster/scheduler`` of a YARN ResourceManager: the tree of queues, with their guaranteed GPUs if stated.
 
 Read are the Capacity Scheduler and the Fair Scheduler. A row of the ledger is one queue.
 """

@@ -26,7 +26,7 @@ class Attempt:
             None if that is missing or lies after the start.
         wait: ``start`` - ``queued``; None if either is.
         run: ``end`` - ``start`` as recorded; None if either is missing or the end is the earlier one.
-        released: when its GPUs were free again: the end, but where another attempt of the job had started before
+        released: when its GPUs were free again: the end, but if another attempt of the job had started before
             it, that start (a job runs one attempt at a time, so the recorded end is the job's, not this attempt's).
             An end before the start counts as the start. A missing end is the next start or end of the job that
             the log has after it, of whatever later attempt; None if there is none: still running.
@@ -57,9 +57,9 @@ class Timeline:
         run_span: first attempt's start to last attempt's end, the gaps between them included.
         run_sum: what the attempts held their GPUs, added up (`Attempt.held`).
         run_last: the last attempt's ``run``.
-        quirks: ``no_attempts``; ``missing_time`` where a submission, start or end is not logged, which is so too
+        quirks: ``no_attempts``; ``missing_time`` if a submission, start or end is not logged, which is so too
             for a job that still runs; and ``ambiguous_hour``, ``overlap``, ``start_before_submit``,
-            ``end_before_start`` where an attempt or the submission has it.
+            ``end_before_start`` if an attempt or the submission has it.
     """
 
     submit: Stamp | None

@@ -189,7 +189,7 @@ def _scan_once(
 
 
 def _utc(seconds: np.ndarray, shift: np.ndarray, zone: str) -> pa.Array:
-    """UTC times; a stamp without a zone is read in `zone`, the earlier reading where the hour occurs twice."""
+    """UTC times; a stamp without a zone is read in `zone`, the earlier reading if the hour occurs twice."""
     import numpy as np
     import polars as pl
     import pyarrow as pa

@@ -34,7 +34,7 @@ _SLOTS = 1 << 16  # hash slots for node names; a chunk with more than half as ma
 
 @inner
 def _digits(buf, start, count):  # type: ignore[no-untyped-def]
-    """The number in `count` bytes from `start`, or -1 where one of them is no digit."""
+    """The number in `count` bytes from `start`, or -1 if one of them is no digit."""
     value = np.int64(0)
     for k in range(start, start + count):
         c = buf[k]

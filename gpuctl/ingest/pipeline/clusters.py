@@ -142,7 +142,7 @@ def _distances(new: Span, others: list[Span]) -> str:
 
 
 def distance(new: Span, others: Sequence[Span]) -> float | None:
-    """Seconds between a source's times and those of others, where they do not meet; None if they do."""
+    """Seconds between a source's times and those of others, if they do not meet; None if they do."""
     if not others:
         return None
     gap = min(max(other.low - new.high, new.low - other.high) for other in others)

@@ -64,7 +64,7 @@ def detect(
         head: its first `HEAD` bytes, decompressed.
         formats: to choose from.
         place: where it lies, if that is known; a format that claims it by its place alone has it.
-        chosen: the format that the user named: where several claim the file and it is one of them, it has it.
+        chosen: the format that the user named: if several claim the file and it is one of them, it has it.
 
     Returns:
         (format or None, what it was recognised by or why not, true if several formats claim it).

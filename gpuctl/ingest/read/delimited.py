@@ -77,8 +77,8 @@ class Delimited:
         needed: columns that must be there, once each; others may stand anywhere.
         what: names such a file, for messages.
         separator: stands between cells.
-        names: of the columns of a table without a header; where its first line is these names, it is not a row.
-        numbers: columns that are wanted as numbers where a whole piece has nothing else in them.
+        names: of the columns of a table without a header; if its first line is these names, it is not a row.
+        numbers: columns that are wanted as numbers if a whole piece has nothing else in them.
 
     Attributes:
         columns: as the header names them, in its order.
@@ -145,7 +145,7 @@ class Delimited:
         for numbers in (self._numbers, frozenset[str]()) if self._numbers else (self._numbers,):
             schema = {name: pl.Float64 if name in numbers else pl.String for name in self.columns}
             try:
-                # all of them: lines of other widths go unnoticed where columns are left out
+                # all of them: lines of other widths go unnoticed if columns are left out
                 rows = pl.read_csv(data, has_header=False, quote_char=None, schema=schema, separator=self._separator)
             except (pl.exceptions.ComputeError, pl.exceptions.SchemaError, pl.exceptions.NoDataError):
                 continue

@@ -231,7 +231,7 @@ def settle(sink: Sink, seen: KnownJobs, restarts: dict[str, int]) -> int:
 
     Args:
         sink: whose rows are all inserted. One of which the store has a record of that attempt counts as already stored;
-            it is rejected for `OTHER_RECORD` where the two contradict each other.
+            it is rejected for `OTHER_RECORD` if the two contradict each other.
         seen: knows their lines.
         restarts: how often a job was started anew, if the source states.
 
@@ -293,7 +293,7 @@ def _settle(sink: Sink, seen: KnownJobs, touched: str, names: dict[str, str]) ->
 
 
 def _count_losers(sink: Sink, seen: KnownJobs, names: dict[str, str]) -> int:
-    """Count the records of this source that do not stand; `names` are those they have in it, where renamed."""
+    """Count the records of this source that do not stand; `names` are those they have in it, if renamed."""
     losers = sink.query(_LOSERS, {"cluster": sink.cluster, "source": sink.source})
     others = losers.filter("contradicts")
     sink.already_stored(losers.height - others.height)

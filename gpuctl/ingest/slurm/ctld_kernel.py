@@ -39,7 +39,7 @@ _NODE_LIST, _ON, _IN, _IS_DONE = (np.frombuffer(word, np.uint8) for word in (b" 
 
 @inner
 def _number(buf, at, count):  # type: ignore[no-untyped-def]
-    """The number in `count` digits, or -1 where one of them is none."""
+    """The number in `count` digits, or -1 if one of them is none."""
     value = np.int64(0)
     for k in range(at, at + count):
         digit = np.int64(buf[k]) - 48

@@ -161,7 +161,7 @@ def _tres(text: str | None, number: int) -> int | None:
 
 
 def _req_mem(number: int | None) -> str:
-    """MiB per core where the highest bit is set, else a node, as sacct wrote it before 21.08."""
+    """MiB per core if the highest bit is set, else a node, as sacct wrote it before 21.08."""
     if number is None or number < 0:
         return ""
     size = number & ~_MEM_PER_CPU

@@ -146,7 +146,7 @@ def settled(wide: pl.DataFrame, fields: set[str], *, folded: bool) -> pl.DataFra
 
     A pending job has neither start nor end and a running one no end, whatever stands there. A cancelled job without
     nodes whose start is its end never started (Slurm wrote that until 20.11). Of a time that the clock showed twice the
-    later reading is taken where the earlier one would put an end before a start. An eligible time outside of submission
+    later reading is taken if the earlier one would put an end before a start. An eligible time outside of submission
     and start (or end) is moved to the nearer of them.
 
     Args:

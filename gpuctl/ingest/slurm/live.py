@@ -106,10 +106,10 @@ def fetch(
     """Bring the accounting of some days into a folder; days that are complete there are not fetched again.
 
     Args:
-        folder: made where absent; belongs to one cluster.
+        folder: made if absent; belongs to one cluster.
         slurm: whom to ask.
         since: first day (UTC); None goes on where the folder ends.
-        until: last day (UTC); today where None or later.
+        until: last day (UTC); today if None or later.
         progress: receives what is being fetched.
 
     Raises:
@@ -154,7 +154,7 @@ def fields(slurm: Slurm) -> list[str]:
 
 
 def cluster_name(slurm: Slurm) -> str:
-    """Return what Slurm calls the cluster; ``slurm`` where only its accounting can be reached."""
+    """Return what Slurm calls the cluster; ``slurm`` if only its accounting can be reached."""
     if slurm.cluster is not None:
         return slurm.cluster
     try:

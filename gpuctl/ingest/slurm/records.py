@@ -101,7 +101,7 @@ class Records:
 
     A record is one attempt of a job; attempts are distinguished by Submit, which Slurm resets on a requeue (by Start if
     there is no Submit), and numbered in its order. A second record of the same attempt, in this source or in one loaded
-    before, counts as already stored (as rejected where the two contradict each other), unless it has come further: the
+    before, counts as already stored (as rejected if the two contradict each other), unless it has come further: the
     record of a finished attempt takes the place of that of a running or pending one, that of a running one the place of
     that of a pending one. Copies of a federated job that another cluster ran (REVOKED) are counted as loaded and fill
     no table.

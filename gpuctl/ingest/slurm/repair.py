@@ -1,7 +1,7 @@
-"""Puts records together that a stray delimiter has shifted or a line end has broken, where only one way fits.
+"""Puts records together that a stray delimiter has shifted or a line end has broken, if only one way fits.
 
 ``sacct -P`` escapes nothing, so a name or command line may hold the delimiter and line ends. Most fields can hold
-neither and have a shape; a record is repaired where the shapes leave one place for every field that gpuctl uses, and
+neither and have a shape; a record is repaired if the shapes leave one place for every field that gpuctl uses, and
 where what a name or command line would take up is no other record: a torn line runs on into the next one.
 """
 
@@ -111,8 +111,8 @@ class RecordRepair:
             lines: lines that have not as many fields as there are columns.
 
         Returns:
-            (how many lines the record takes up, its fields); (0, None) where no number of lines gives a record, and
-            fields None if several readings of it do, or where it runs on into another record.
+            (how many lines the record takes up, its fields); (0, None) if no number of lines gives a record, and
+            fields None if several readings of it do, or if it runs on into another record.
         """
         if not self.begins(lines[0]):
             return 0, None
@@ -140,7 +140,7 @@ class RecordRepair:
         """Split a line into the whole records that begin in it, and the text before them.
 
         Returns:
-            the line alone where none begins behind its beginning.
+            the line alone if none begins behind its beginning.
         """
         fields = text.split(self._delimiter)
         parts: list[str] = []

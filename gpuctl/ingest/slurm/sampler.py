@@ -148,10 +148,10 @@ def sample(
     """Take samples until there are enough of them.
 
     Args:
-        output: folder of the files, made where absent.
+        output: folder of the files, made if absent.
         sampled: the programs.
-        interval_s: seconds from one sample to the next; where the programs take longer, samples are left out.
-        count: how many samples; no end where this and `duration_s` are None.
+        interval_s: seconds from one sample to the next; if the programs take longer, samples are left out.
+        count: how many samples; no end if this and `duration_s` are None.
         duration_s: for how many seconds.
         on_failure: called with what went wrong with a later sample; the next one is taken anyway.
         summary: where to count; a new one unless given.

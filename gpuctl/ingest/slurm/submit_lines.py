@@ -21,7 +21,7 @@ def submit_options(records: pl.DataFrame) -> list[pl.DataFrame]:
     What follows the first word without a dash that ends like a script is the script's own.
 
     Returns:
-        One frame, or none where no record has such options.
+        One frame, or none if no record has such options.
     """
     import polars as pl
 

@@ -107,7 +107,7 @@ class CsvTable:
         return (line for line in self._lines if line.data.strip() not in {b"", self._header})
 
     def read(self, sink: Sink, take: Callable[[Line, dict[str, str]], None]) -> None:
-        """Hand every row to `take`, which counts it as seen; where it raises RowError first, the row is rejected."""
+        """Hand every row to `take`, which counts it as seen; if it raises RowError first, the row is rejected."""
         for line in self.rows():
             try:
                 take(line, self.cells(line))

@@ -30,7 +30,7 @@ class Column(NamedTuple):
         needed: an empty cell is not a row; else it is NULL.
         least: smallest number.
         most: largest number.
-        words: the only texts allowed; any where empty.
+        words: the only texts allowed; any if empty.
         stored: its name in the table, if that is another one.
     """
 

@@ -16,7 +16,7 @@ _SAMPLE = ("job", "us", "value")
 
 
 def increase(before: int, now: int) -> int:
-    """Bytes between two values of a counter of 64 bits; where it fell, it began anew and what it shows is new."""
+    """Bytes between two values of a counter of 64 bits; if it fell, it began anew and what it shows is new."""
     return now - before if now >= before else now
 
 

@@ -4,7 +4,7 @@ If the store has a time of an application both as a log stamp and in millisecond
 change, and ``startTime`` of the summary or ``startedTime`` of a REST answer; its launch), their difference is the
 offset. If it has none, the number in application ids is compared with the stamp at which the ResourceManager became
 active. The offset is compared with the zone that the user gave, or UTC. Where they agree, that zone holds, with its
-changes of clock; where they do not, the offsets found hold, each from its first sample on until the next one. Records
+changes of clock; if they do not, the offsets found hold, each from its first sample on until the next one. Records
 that state their zone are in UTC already.
 """
 

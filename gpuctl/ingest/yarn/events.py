@@ -1,8 +1,8 @@
 """What a ResourceManager's log reports about nodes, and of its own restarts.
 
 It is stored in ``yarn_facts`` as well, since its times, too, are of a clock that other sources may show more of. It
-stands under `MANAGER` in place of an application: ``submit_ts`` is when it happened; ``origin`` is ``manager`` where
-the ResourceManager became active (a start, or the other one of a pair taking over), and ``node`` where ``machine`` went
+stands under `MANAGER` in place of an application: ``submit_ts`` is when it happened; ``origin`` is ``manager`` if the
+ResourceManager became active (a start, or the other one of a pair taking over), and ``node`` where ``machine`` went
 into ``state``, or where it was stated why it was about to (``reason``).
 """
 

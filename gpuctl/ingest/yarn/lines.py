@@ -67,7 +67,7 @@ def read_records(
         take_many: reads records of one kind at once (``millis``, ``text``) and shows which of them it understood; the
             others go to `take`.
         many: how many of the marks, from the first on, are for `take_many`.
-        with_more: marks of records whose further lines are wanted too; they lack where a chunk of the log ends there.
+        with_more: marks of records whose further lines are wanted too; they lack if a chunk of the log ends there.
 
     Returns:
         how many records state the zone of their date; the dates of those are in UTC.
@@ -149,7 +149,7 @@ def _texts(data: bytes, starts: np.ndarray, ends: np.ndarray) -> pl.Series:
     offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(ends - starts)))
     joined = np.empty(int(offsets[-1]), np.uint8)
     kernel.gather(_bytes(data), starts, ends, joined)
-    # where all of it is UTF-8 and no text begins within a character, each of them is
+    # if all of it is UTF-8 and no text begins within a character, each of them is
     if _is_utf8(joined) and not (joined[offsets[:-1]] & 0xC0 == 0x80).any():
         buffers = (pa.py_buffer(offsets), pa.py_buffer(joined))
         return pl.Series(pa.LargeStringArray.from_buffers(len(starts), *buffers))

@@ -44,7 +44,7 @@ def fetch(
     Args:
         url: its web address, e.g. ``http://rm:8088``; a path in it becomes a prefix (for proxies), a redirection to
             another host, port or scheme is refused.
-        folder: where the answers go, made where absent; as ``yarn-<what>-<UTC time>.json``, byte for byte.
+        folder: where the answers go, made if absent; as ``yarn-<what>-<UTC time>.json``, byte for byte.
         timeout_s: seconds that each answer may take in all; None: `TIMEOUT_S`, of them `IDLE_S` without a byte.
         limit: most bytes of one answer.
         now: the time that goes into the names.

@@ -109,7 +109,7 @@ def _insert_machine_events(sink: Sink) -> None:
 
 
 def _queue_paths(sink: Sink) -> dict[str, str]:
-    """Last part of a queue's path -> the path, where only one path ends in it.
+    """Last part of a queue's path -> the path, if only one path ends in it.
 
     Of queues that a scheduler dump gave a parent to, and of those that a source of some job named in full.
     """

@@ -40,7 +40,7 @@ def attempt_rows(gathered: pl.DataFrame) -> pl.DataFrame:
     ``start_ts`` is when the last member of the initial gang was allocated; if no source describes containers, when
     the master was launched (quirk ``start_is_am``). ``end_ts`` is when the application or the attempt began to save
     its final state. ``released_ts`` is when its last container with GPUs was gone (the last of all if none has
-    any), cut where the next attempt had started.
+    any), cut if the next attempt had started.
 
     Args:
         gathered: the rows of ``yarn_attempts``, sorted by job and attempt.
@@ -187,7 +187,7 @@ def _states(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _gpus(frame: pl.DataFrame) -> pl.DataFrame:
-    """Fill in GPUs where logs and timeline do not describe containers, and mark them.
+    """Fill in GPUs if logs and timeline do not describe containers, and mark them.
 
     ``gpus_estimated``: GPU-seconds over the time from the master's launch to the end, only for a job of one attempt
     that ran for ten minutes or more, and where that comes within 0.2 and 2 % of a whole number, which is taken. It is a
@@ -198,7 +198,7 @@ def _gpus(frame: pl.DataFrame) -> pl.DataFrame:
     ``gpus_partial``: the most GPUs that any dump of the ResourceManager saw the application hold, which may have been
     on the way to more. Holding none shows nothing.
 
-    0 GPU-seconds stand for 0 GPUs where the application succeeded; another may have ended before it got any.
+    0 GPU-seconds stand for 0 GPUs if the application succeeded; another may have ended before it got any.
     """
     import polars as pl
 

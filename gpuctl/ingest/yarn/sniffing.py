@@ -28,8 +28,8 @@ def daemon_of(head: bytes) -> str | None:
         head: its first bytes.
 
     Returns:
-        ``resourcemanager``, ``nodemanager`` (the one with more records, where both are in it), ``summary`` where all
-        records of these daemons are ApplicationSummary lines, or None.
+        ``resourcemanager``, ``nodemanager`` (the one with more records, if both are in it), ``summary`` if all records
+        of these daemons are ApplicationSummary lines, or None.
     """
     loggers = _DATED.findall(head.removeprefix(b"\xef\xbb\xbf"))
     summaries = sum(_SUMMARY.search(name) is not None for name in loggers)

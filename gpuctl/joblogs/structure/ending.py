@@ -21,7 +21,7 @@ class Ending(NamedTuple):
         first: the window's first line that belongs to it.
         last: the window's last line that belongs to it.
         reason: of an error of which no signature states more; None: the format states only that something failed.
-        frame: path of the innermost frame's file, where the format has frames.
+        frame: path of the innermost frame's file, if the format has frames.
         ignored: the language states that the program went on; then no line of it is evidence.
         texts: what the lines hold in an encoding of their own (JSON), decoded, in place of the line itself.
         rank: of the process that a launcher blames.

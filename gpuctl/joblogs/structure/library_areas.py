@@ -1,4 +1,4 @@
-"""Which part of a library raised an error: what went wrong where only a generic class and a free message are known.
+"""Which part of a library raised an error: what went wrong if only a generic class and a free message are known.
 
 A `ValueError` from a reader of files is bad input, the same class from a solver is a numerical error. Only the
 innermost frame counts, and only a library's: an error that the user's own code raised states nothing by its place.

@@ -30,7 +30,7 @@ def part(value: Json, key: str) -> Json:
 
 
 def text(value: Json, key: str, inside: str = "") -> str:
-    """Return the text under a key, or, where an object is there, under a key of that.
+    """Return the text under a key, or, if an object is there, under a key of that.
 
     Raises:
         RowError: it is something else.
