@@ -226,7 +226,7 @@ def test_doctor_tells_of_the_lake(gpuctl: Run, kept: Path) -> None:
 def test_a_stranger_s_file_name_is_refused(kept: Path, name: str) -> None:
     with duckdb.connect(str(kept)) as con:
         con.execute("UPDATE lake_files SET file = ?", [name])
-    with pytest.raises(StoreError, match="names a file of its lake"):
+    with pytest.raises(StoreError, match="a file of its lake has a name that gpuctl does not give"):
         Store(kept)
 
 

@@ -110,7 +110,7 @@ def test_it_decides_in_directories_only_where_several_would_fit(tmp_path: Path, 
         "ingest", tmp_path / "logs", "--db", tmp_path / "a.duckdb", "--log-format", "slurm-jobcomp", "--json"
     )
     assert (code, json.loads(out)["sources"][0]["format"]) == (0, "slurm-events")
-    assert "--log-format slurm-jobcomp decided nothing" in err
+    assert "--log-format slurm-jobcomp had no effect" in err
 
 
 def test_it_is_for_files_not_for_stores_and_live_schedulers(tmp_path: Path, run: Run) -> None:

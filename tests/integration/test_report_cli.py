@@ -195,7 +195,7 @@ def test_a_report_is_the_baseline_of_the_next_one(gpuctl: Run, folder: Path, tmp
         (["report", "a.json", "--fail-if", "queueing.p95_wait_h{result=b} > 2"], 2, "there is no result 'b'"),
         (["report", "a.json", "--only", "whole"], 2, "--only chooses from a trace store"),
         (["report", "a.json", "--list"], 2, "a.json is not a trace store"),
-        (["report", "s.duckdb", "--only", "half"], 2, "it keeps: cost, two policies, whole"),
+        (["report", "s.duckdb", "--only", "half"], 2, "it has: cost, two policies, whole"),
         (["report", "s.duckdb", "--cluster", "large"], 2, "it has: failures, small"),
         (["report", "s.duckdb", "--list", "--anonymise"], 2, "--list shows names"),
         (["report", "a.json", "--anonymise-queues"], 2, "--anonymise-queues goes with"),

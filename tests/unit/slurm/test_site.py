@@ -46,7 +46,7 @@ def test_a_directory(tmp_path: Path) -> None:
     )  # fmt: skip
     assert [Path(name).name for name in found.files] == ["slurm.conf", "x2", "x1"]
     assert found.unmodelled == (
-        ("AccountingStorageEnforce", "does not say limits: those of 2 QOS and associations do not hold"),
+        ("AccountingStorageEnforce", "does not include limits: those of 2 QOS and associations are not enforced"),
     )
     (tmp_path / "x1").unlink()
     # without a dump the table counts, which has no QOS here
@@ -59,14 +59,14 @@ def test_files_that_are_named_go_before_those_of_a_directory(tmp_path: Path) -> 
     write(
         tmp_path, slurm__conf=CONF, qos__txt=QOS, other=QOS.replace("normal", "low"), new=CONF.replace("here", "there")
     )
-    with pytest.raises(InputError, match=r"other: is one of several sacctmgr show qos, beside .*qos\.txt"):
+    with pytest.raises(InputError, match=r"other: is one of several sacctmgr show qos, with .*qos\.txt"):
         read_site([tmp_path])
     (tmp_path / "other").rename(tmp_path / "other.txt")
     (tmp_path / "apart").mkdir()
     (tmp_path / "other.txt").rename(tmp_path / "apart" / "other.txt")
     found = read_site([tmp_path / "apart" / "other.txt", tmp_path / "new", tmp_path])
     assert (found.name, list(found.qos)) == ("there", ["low"])
-    with pytest.raises(InputError, match=r"slurm\.conf: is one of several slurm.conf, beside .*new"):
+    with pytest.raises(InputError, match=r"slurm\.conf: is one of several slurm.conf, with .*new"):
         read_site([tmp_path / "slurm.conf", tmp_path / "new"])
 
 
@@ -109,8 +109,8 @@ def test_includes_are_opened_next_to_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("Include gone.conf", "slurm.conf, line 1: .*there is no gone.conf beside it"),
-        ("Include ../outside.conf", "there is no outside.conf beside it"),
+        ("Include gone.conf", "slurm.conf, line 1: .*its directory has no gone.conf"),
+        ("Include ../outside.conf", "its directory has no outside.conf"),
         ("Include link.conf", "a link out of its directory"),
         ("Include slurm.conf", "slurm.conf, line 1: includes slurm.conf a second time"),
         ("\nInclude a\nInclude a", "slurm.conf, line 3: includes a a second time"),

@@ -114,7 +114,7 @@ CRAFTED = {
         "CREATE SEQUENCE q; ALTER TABLE queues ALTER parent SET DEFAULT nextval('q')::VARCHAR",
         "a sequence that gpuctl did not make: q",
     ),
-    "a default": ("ALTER TABLE queues ALTER parent SET DEFAULT 'x'", "table queues is made in another way"),
+    "a default": ("ALTER TABLE queues ALTER parent SET DEFAULT 'x'", "table queues has another definition"),
     "another schema": ("CREATE SCHEMA other; CREATE TABLE other.t(x INT)", "a schema that gpuctl did not make: other"),
     "a type": ("CREATE TYPE mood AS ENUM ('a')", "a type that gpuctl did not make: mood"),
     "an index": ("CREATE INDEX i ON queues(parent)", "a index that gpuctl did not make: i"),

@@ -39,21 +39,21 @@ def test_a_saved_result_is_read_back_and_replaced_by_name(tmp_path: Path) -> Non
         assert listed(store) == [replace(saved_result(HOSTILE), bytes=2), replace(saved_result("b"), bytes=14)]
         assert read(store, "b") == b'{"second": 22}'
         assert read(store, HOSTILE) == b"{}"
-        with pytest.raises(UsageError, match="keeps no result 'c'") as error:
+        with pytest.raises(UsageError, match="has no result 'c'") as error:
             read(store, "c")
-    assert error.value.hint == f"it keeps: {HOSTILE}, b"
+    assert error.value.hint == f"it has: {HOSTILE}, b"
 
 
 @pytest.mark.parametrize(
-    ("size", "document", "told"),
+    ("size", "document", "message"),
     [
         (14, zstandard.compress(b"x" * 15), "it has more bytes, expected 14"),
         (14, None, "it has more bytes, expected 14"),
         (14, zstandard.compress(b"x" * 13), "it has 13 bytes, expected 14"),
         (14, zstandard.compress(b"x" * 14)[:-4], "it has 0 bytes, expected 14|damaged"),
         (14, b"{}", "is damaged"),
-        (-1, zstandard.compress(b"x"), "says that it has -1 bytes"),
-        (1 << 40, zstandard.compress(b"x"), "says that it has 1,099,511,627,776 bytes"),
+        (-1, zstandard.compress(b"x"), "declares -1 bytes"),
+        (1 << 40, zstandard.compress(b"x"), "declares 1,099,511,627,776 bytes"),
     ],
 )
 def test_a_damaged_document_is_reported_and_none_exceeds_its_declared_size(

@@ -200,7 +200,7 @@ def test_says_which_patterns_fit_nothing_and_which_jobs_are_unknown(logs: Path, 
     warnings = load(logs, db, PATTERN, "{job}.log").warnings
     assert any(w.startswith("--job-logs {job}.log fits no file") for w in warnings)
     assert any(
-        w.startswith("4 logs of 4 jobs that cluster c has no record of: a, b, c …; they are kept") for w in warnings
+        w.startswith("4 logs of 4 jobs that cluster c has no record of: a, b, c …; they are stored") for w in warnings
     )
 
 

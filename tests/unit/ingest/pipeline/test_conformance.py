@@ -51,7 +51,7 @@ def _raises(stream: Any, sink: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "finding"),
     [
         (lambda: replace(FORMAT, load=_whole), "reads the whole stream at once"),
         (lambda: replace(FORMAT, load=_uncounted), "rows"),
