@@ -122,8 +122,22 @@ def example_files() -> dict[str, tuple[str, bytes]]:
         "traffic-prometheus": ("prometheus.json", (FIXTURES / "traffic/prometheus.json").read_bytes()),
         "traffic-pai": ("pai_sensor_table.csv", PAI.encode()),
         "profile-jobs": ("jobs.csv", _first_lines(SAMPLES / "pickyman/jobs.csv", 20)),
+        "node-list": ("nodes.csv", _first_lines(FIXTURES / "reliability/nodes.csv", 12)),
+        "gpu-dmon": _telemetry("dmon.gpu01.log"),
+        "gpu-ganglia": ("gpu05/gpu0_util.fetch.txt", _telemetry("gpu0_util.fetch.txt")[1]),
+        "gpu-kernel-log": _telemetry("kernel.gpu03.log"),
+        "gpu-ldms": _telemetry("dcgm.1793401200.csv"),
+        "gpu-nvidia-smi": _telemetry("gpu02.csv"),
+        "gpu-nvidia-smi-xml": _telemetry("nvidia-smi-q.gpu02.xml"),
+        "gpu-prometheus-answers": _telemetry("query.json"),
+        "gpu-prometheus-text": _telemetry("gpu03.20261031T020700Z.prom"),
+        "gpu-telegraf": _telemetry("telegraf.influx"),
         "suspensions": ("suspensions.csv", _first_lines(SAMPLES / "pickyman/suspensions.csv", 20)),
     }  # fmt: skip
+
+
+def _telemetry(name: str) -> tuple[str, bytes]:
+    return name, (FIXTURES / "telemetry" / name).read_bytes()
 
 
 def _site_name(name: str) -> str:

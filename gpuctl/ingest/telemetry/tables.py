@@ -160,7 +160,7 @@ class _Table:
 
         cells = pl.read_csv(
             data, has_header=False, schema=self._schema(numbers=False), truncate_ragged_lines=True,
-            encoding="utf8-lossy", quote_char='"' if b'"' in data else None,
+            missing_columns="insert", encoding="utf8-lossy", quote_char='"' if b'"' in data else None,
         )  # fmt: skip
         return cells.with_columns(pl.all().str.strip_chars())
 
