@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     pass
 
 _LINE = r"^nvidia_smi,((?:[^ \\]|\\.)*) (\S+) (-?\d{1,19})$"
-_TAG = re.compile(r"([^,=]+)=((?:[^,\\]|\\.)*)(?:,|$)")
+_TAG = re.compile(r"(?:^|(?<=,))([^,=]+)=((?:[^,\\]|\\.)*)")
 _FIELDS = {"utilization_gpu": "util", "memory_used": "mem_mb", "power_draw": "power_w"}
 
 
