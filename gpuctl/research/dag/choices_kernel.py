@@ -1,6 +1,6 @@
-"""The compiled policies of `loop_kernel`: baselines, the search that plays the known jobs to their end, and rules.
+"""The compiled policies of `loop_kernel`: baselines, the search that simulates known jobs to their end, and rules.
 
-Each gives a stage and a number of executors at an instant at which an executor is free and a candidate exists.
+If an executor is free and a candidate exists, a policy chooses a stage and a number of executors.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ AVOIDED, JUDGED, PREFERRED = range(3)
 
 
 class Rules(Bundle):
-    """Rules of which the first that holds counts."""
+    """Rules; the first one that holds applies."""
 
     at = ints()  # where the conditions of a rule begin; one more than rules [rules + 1]
     feature = ints()  # [conditions]
@@ -78,7 +78,7 @@ def _least(w, s, count, kind):  # type: ignore[no-untyped-def]
 
 @inner
 def _baseline(w, s, count, kind):  # type: ignore[no-untyped-def]
-    """Note what a baseline does."""
+    """Record the decision of a baseline."""
     j = s.candidates[_least(w, s, count, kind)]
     v = s.pick[j]
     if kind == FIFO:
@@ -91,7 +91,7 @@ def _baseline(w, s, count, kind):  # type: ignore[no-untyped-def]
 
 @inner
 def _play_on(w, s, kind):  # type: ignore[no-untyped-def]
-    """Play by a baseline until all jobs that have come have ended."""
+    """Follow a baseline until all jobs that have arrived have ended."""
     going = True
     while going:
         count = list_candidates(s)
@@ -104,7 +104,7 @@ def _play_on(w, s, kind):  # type: ignore[no-untyped-def]
 
 @inner
 def _cost(w, s, copy, v, n):  # type: ignore[no-untyped-def]
-    """The least sum of end times of the jobs that have come, after an action, by two ways to go on."""
+    """The least sum of end times of arrived jobs after an action, over two continuations."""
     best = np.int64(0)
     for kind in (SRPT, WFAIR):
         copy_to(w, s, copy)
@@ -125,7 +125,7 @@ def _share(s):  # type: ignore[no-untyped-def]
 
 @inner
 def _list_actions(s, count):  # type: ignore[no-untyped-def]
-    """List what the search may do: each candidate, by what is left of it, with one or two amounts."""
+    """List the actions of the search: each candidate, by remaining work, with one or two amounts."""
     share = _share(s)
     n = 0
     for k in range(count):
@@ -143,7 +143,7 @@ def _list_actions(s, count):  # type: ignore[no-untyped-def]
 
 @inner
 def _search(w, s, copy):  # type: ignore[no-untyped-def]
-    """Note the action with the least cost; ties the first."""
+    """Record the action with the least cost; ties: the first."""
     best = 0
     if s.c[ACTIONS] > 1:
         for k in range(s.c[ACTIONS]):
@@ -188,7 +188,7 @@ def first_rule(rules, row):  # type: ignore[no-untyped-def]
 
 @inner
 def _better(rules, one, other):  # type: ignore[no-untyped-def]
-    """Whether a rule speaks more for its candidate than another one does for its own."""
+    """Whether a rule ranks its candidate above another rule's candidate."""
     if rules.tier[one] != rules.tier[other]:
         return rules.tier[one] > rules.tier[other]
     if rules.tier[one] != JUDGED:
@@ -199,7 +199,7 @@ def _better(rules, one, other):  # type: ignore[no-untyped-def]
 
 @inner
 def _by_rules(w, s, rules, count, kind, row):  # type: ignore[no-untyped-def]
-    """Note what the rules say; ties the least rest, then the first."""
+    """Record the rules' decision; ties: the least remaining work, then the first."""
     share = _share(s)
     below = 0
     for k in range(count):
@@ -221,7 +221,7 @@ def _by_rules(w, s, rules, count, kind, row):  # type: ignore[no-untyped-def]
 
 @inner
 def _by_rules_of_actions(w, s, rules, count, row):  # type: ignore[no-untyped-def]
-    """Note which of the search's actions the rules say; ties the first."""
+    """Record which of the search's actions the rules choose; ties: the first."""
     best, best_rule = NONE, 0
     place = -1
     for a in range(s.c[ACTIONS]):
@@ -235,7 +235,7 @@ def _by_rules_of_actions(w, s, rules, count, row):  # type: ignore[no-untyped-de
 
 @inner
 def _choose(w, s, copy, rules, count, kind, row):  # type: ignore[no-untyped-def]
-    """Note what a policy does; candidates and actions are listed."""
+    """Record the decision of a policy; candidates and actions are listed."""
     if kind == ROLLOUT:
         _search(w, s, copy)
     elif kind == TREE_AMOUNT:

@@ -1,4 +1,4 @@
-"""A tree distilled from a teacher: rows of what it chose, also where the tree itself has led to (DAgger)."""
+"""A tree distilled from a teacher: rows of its choices, also in states reached by the tree itself (DAgger)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ REFERENCES = ("srpt", "fair")
 
 @dataclass(frozen=True)
 class Distillation:
-    """What a tree is distilled from.
+    """Settings of a distillation.
 
     Attributes:
         teacher: a baseline or the search.
@@ -139,7 +139,7 @@ def watch(
 
 @dataclass(frozen=True)
 class Round:
-    """How a round went.
+    """Outcome of a round.
 
     Attributes:
         player: who played.
@@ -157,7 +157,7 @@ class Round:
 def distil(
     rounds: Sequence[Sequence[Sequence[Job]]], goal: Distillation, progress: Progress = lambda *_: None
 ) -> tuple[Tree, list[Round]]:
-    """Distil a tree: round 0 plays the teacher, later ones the tree so far; the teacher says what was right.
+    """Distil a tree: round 0 follows the teacher, later rounds the tree so far; the teacher labels each decision.
 
     Args:
         rounds: sets of jobs of each round.
@@ -197,7 +197,7 @@ def distil(
 
 @dataclass(frozen=True)
 class Fidelity:
-    """How often a policy does as the teacher, where there is a choice.
+    """How often a policy decides like the teacher, if there is a choice.
 
     Attributes:
         player: whose decisions led to the states.

@@ -62,7 +62,7 @@ def run(
 
 
 def best_simple(means: dict[str, Floats]) -> str | None:
-    """The simple rule with the least mean; None: there is none."""
+    """The simple rule with the least mean; None: none."""
     return min((name for name in SIMPLE if name in means), key=lambda name: float(means[name].mean()), default=None)
 
 

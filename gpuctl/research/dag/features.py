@@ -1,4 +1,4 @@
-"""What rules may ask of a candidate stage, and how many executors they may give to its job."""
+"""Features of a candidate stage for rules, and limits on the executors that rules give to its job."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from enum import StrEnum
 FEATURES = (
     "stage_ms", "left", "job_ms", "job_rank", "held", "share", "path_ms", "children", "local_free", "free", "jobs",
 )  # fmt: skip
-"""What a rule may ask of a candidate, in the order of the rows."""
+"""Features of a candidate, in the order of the rows."""
 AMOUNT = "amount"
 """Executors of an action: one more feature where rules choose among the actions of the search."""
 
 
 class Limit(StrEnum):
-    """How many executors rules may give to a job.
+    """Limits on the executors that rules give to a job.
 
     ``fair``: up to its share; ``all``: as many as are free; ``tree``: the rules choose among the search's actions.
     """

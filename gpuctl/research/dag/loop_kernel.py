@@ -61,7 +61,7 @@ class State(Bundle):
 
 @inner
 def _repick(w, s, j):  # type: ignore[no-untyped-def]
-    """Find the candidate of a job anew."""
+    """Update the candidate of a job."""
     best = NONE
     for v in range(w.first[j], w.first[j + 1]):
         if s.left[v] > 0 and s.blocked[v] == 0 and (best == NONE or w.path[v] > w.path[best]):
@@ -71,7 +71,7 @@ def _repick(w, s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _begin(w, s, e, v, at):  # type: ignore[no-untyped-def]
-    """Let an executor run a task of a stage from that instant on."""
+    """Start a task of a stage on an executor at an instant."""
     j = w.job[v]
     s.at[e], s.until[e] = v, at + w.task_ms[v]
     s.left[v] -= 1
@@ -114,7 +114,7 @@ def _finish_task(w, s, e, now):  # type: ignore[no-untyped-def]
 
 @inner
 def advance(w, s):  # type: ignore[no-untyped-def]
-    """Go on to the next instant at which something happens, and let it happen; False: nothing is left."""
+    """Advance to the next event and process it; False: no event is left."""
     now = np.int64(FAR)
     size = s.at.size
     if s.c[FREE] < size:
@@ -170,7 +170,7 @@ def act(w, s, v, n):  # type: ignore[no-untyped-def]
 
 @inner
 def list_candidates(s):  # type: ignore[no-untyped-def]
-    """List jobs that have a candidate; returns how many."""
+    """List jobs with a candidate; returns their number."""
     count = 0
     for k in range(s.c[ACTIVE]):
         j = s.active[k]
@@ -206,7 +206,7 @@ def sort_by_rest(s, count):  # type: ignore[no-untyped-def]
 
 @inner
 def copy_to(w, s, to):  # type: ignore[no-untyped-def]
-    """Let `to` be as `s` is, without jobs that have not come."""
+    """Copy `s` to `to`, except jobs that have not arrived."""
     for k in range(s.c.size):
         to.c[k] = s.c[k]
     to.c[LAST] = s.c[NEXT]

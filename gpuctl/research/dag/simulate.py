@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 AT_ONCE = 200
-"""Decisions between two reports of how far it is."""
+"""Decisions between two progress reports."""
 NO_LIMIT = 1 << 62
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a policy did; jobs in the order of the file, times in ms.
+    """Outcome of a policy; jobs in the order of the file, times in ms.
 
     Attributes:
         arrival: of each job.
@@ -135,7 +135,7 @@ SOON = 1_500_000
 
 
 def as_python(jobs: Sequence[Job], policy: Policy, executors: int) -> bool:
-    """Whether Python is done sooner than compiled code is loaded or made."""
+    """Whether plain Python finishes sooner than loading or compiling the kernels takes."""
     if UNCOMPILED:
         return True
     tasks = sum(stage.tasks for job in jobs for stage in job.stages)

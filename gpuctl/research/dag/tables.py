@@ -1,4 +1,4 @@
-"""Jobs of stages under policies, and what a tree was distilled from, as results."""
+"""Jobs of stages under policies, and the distillation of a tree, as results."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LOW, _HIGH = "Lower end of its 95 % interval, paired by set.", "Upper end of it
 class SummaryRow(
     Row, name="summary", section=SECTION, title="Policies", question="How soon are jobs done under each policy?"
 ):
-    """What came of all jobs of a file under a policy."""
+    """Outcome of all jobs of a file under a policy."""
 
     policy: str = column("-", _WHO)
     jobs: int = column("jobs", "Jobs of the file; all of them end.")

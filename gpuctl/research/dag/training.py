@@ -162,7 +162,7 @@ def save(path: Path, goal: Distillation, made: Training) -> None:
 
 
 def check_unseen(policies: Sequence[Policy], seeds: Sequence[int]) -> None:
-    """See that no tree was trained on the sets that it is to be tested on.
+    """Check that no tree was trained on its test sets.
 
     Raises:
         UsageError: one was.
