@@ -151,7 +151,7 @@ def test_nobody_beats_the_optimum_and_it_is_that_of_brute_force(
     assert worth(case, found.outcome.start).sum() == pytest.approx(best, abs=1e-6)
     assert any((found.outcome.start == starts).all() for starts in schedules(case))
     draw = np.random.Generator(np.random.PCG64(seed))
-    asked = initial_state(case, Rule(kernel.ASKED), evict)
+    asked = initial_state(case, Rule(kernel.DECIDING), evict)
     with jit.interpreted():
         offered = kernel.advance(asked, -1)
         while offered >= 0:
