@@ -83,12 +83,12 @@ def test_without_a_place_to_keep_it_it_works_all_the_same(tmp_path: Path, monkey
 
 def test_the_number_of_cached_databases_is_limited(cache: Path) -> None:
     first = None
-    for number in range(pattern_database.KEPT + 3):
+    for number in range(pattern_database.MOST_DATABASES + 3):
         pattern_database.database(PATTERNS, FLAGS)
         for place in cache.iterdir():
             at = place.stat().st_mtime_ns - 10**9
             os.utime(place, ns=(at, at))
         first = first or place
         pattern_database.database([f"pattern{number}".encode()], FLAGS[:1])
-    assert len(list(cache.iterdir())) == pattern_database.KEPT
+    assert len(list(cache.iterdir())) == pattern_database.MOST_DATABASES
     assert first in cache.iterdir(), "it was used all the time"

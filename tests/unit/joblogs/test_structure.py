@@ -280,11 +280,15 @@ def test_the_learned_reader_answers_only_where_tables_would_guess() -> None:
     words = "boot\nthe host store refused the connection while tokens were streamed\n"
     scan = scanner().scan(io.BytesIO(words.encode()))
     lines = [*scan.matches, *scan.telling]
-    verdict = classify(lines, table(), FAILED)
+    learned_verdict = classify(lines, table(), FAILED)
     without = classify(lines, load(learned=False), FAILED)
     reason, odds = learned.model().read(words.splitlines()[1])
     assert odds > learned.LEAST
-    assert (verdict.reason, verdict.signature, verdict.confidence) == (reason, LEARNED, round(odds, 3))
+    assert (learned_verdict.reason, learned_verdict.signature, learned_verdict.confidence) == (
+        reason,
+        LEARNED,
+        round(odds, 3),
+    )
     assert without.signature != LEARNED
     # what a signature knows stays
     assert verdict("MemoryError: the host store refused the connection\n").reason == "cpu_out_of_memory"

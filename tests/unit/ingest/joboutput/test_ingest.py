@@ -405,7 +405,7 @@ def test_a_log_that_cannot_be_read_leaves_the_others_alone(
 def test_rows_are_inserted_in_parts(logs: Path, db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from gpuctl.ingest.joboutput import rows as of_rows
 
-    monkeypatch.setattr(small_files, "HELD", 10)
+    monkeypatch.setattr(small_files, "MOST_PENDING_ROWS", 10)
     monkeypatch.setattr(of_rows, "BATCH", 7)
     put(logs, "7/0/stdout", b"".join(b"epoch %d loss 0.5\n" % n for n in range(1, 101)))
     put(logs, "8/0/stdout", b"".join(b"epoch %d loss 0.5\n" % n for n in range(1, 31)))

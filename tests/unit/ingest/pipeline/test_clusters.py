@@ -135,7 +135,7 @@ def test_nothing_is_analyzed_where_half_of_it_was_refused(tmp_path: Path, capsys
     out, message = capsys.readouterr()
     assert (code, out) == (ExitCode.BAD_INPUT, "")
     assert "sacct-2026-11.txt: its times" in message
-    assert "hint: name the files of one cluster" in message
+    assert "hint: give the files of one" in message
     assert main.run(["analyze", str(tmp_path / "logs"), "--cluster", "c", "--table", "queues"]) == 0
 
 

@@ -244,7 +244,7 @@ def test_ctrl_c_keeps_whole_days_and_ends_sacct(tmp_path: Path, slurm: live.Slur
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert (process.returncode, out) == (130, "")
-    assert "is kept in" in err
+    assert "are saved in" in err
     assert "Traceback" not in err
     folder = tmp_path / "x.sacct" / "slurm"
     assert {p.name for p in folder.iterdir()} == {
@@ -256,7 +256,11 @@ def test_ctrl_c_keeps_whole_days_and_ends_sacct(tmp_path: Path, slurm: live.Slur
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (["--from", "sacct", "--since", "2026-03-08", "--sacct", "/nowhere/sacct"], 5, "hint: run this where Slurm's"),
+        (
+            ["--from", "sacct", "--since", "2026-03-08", "--sacct", "/nowhere/sacct"],
+            5,
+            "hint: run this on a host with Slurm's",
+        ),
         (["--from", "sacct", "--since", "2026-03-08", "--until", "2026-03-08"], 3, "exit 3: no cluster here"),
         (["--from", "sacct"], 2, "--since YYYY-MM-DD"),
         (["--from", "sacct", "--since", "yesterday"], 2, "'yesterday'"),
@@ -270,8 +274,8 @@ def test_ctrl_c_keeps_whole_days_and_ends_sacct(tmp_path: Path, slurm: live.Slur
         (["--from", "yarn"], 2, "--url http://rm:8088"),
         (["--from", "yarn", "--url", "http://127.0.0.1:1"], 3, "cannot be fetched"),
         (["--url", "http://rm:8088"], 2, "need --from"),
-        (["--from", "sacct", "--since", "2026-03-08", "logs"], 2, "leave logs out"),
-        (["--from", "sacct", "--since", "2026-03-08", "--clusters", "a,--x"], 2, "'a,--x': not names"),
+        (["--from", "sacct", "--since", "2026-03-08", "logs"], 2, "omit logs"),
+        (["--from", "sacct", "--since", "2026-03-08", "--clusters", "a,--x"], 2, "'a,--x': not a comma-separated list"),
         (["--from", "sacct", "--since", "2026-03-08", "--clusters", "a,b", "--cluster", "c"], 2, "omit --cluster"),
     ],
 )
