@@ -62,7 +62,7 @@ def estimates(case: Case, truth: Planted) -> dict[str, tuple[Estimate, float]]:
     made = {"slowdown": (found.all_sizes[0].estimate, truth.slowdown)}
     made |= {f"slowdown, {size} GPUs": (ratio.estimate, truth.slowdown)
              for (size, level), ratio in found.by_size.items() if level == 1}  # fmt: skip
-    return {**made, "interference": (found.beside.estimate, truth.interference)}
+    return {**made, "interference": (found.shared.estimate, truth.interference)}
 
 
 def main() -> None:

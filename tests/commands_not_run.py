@@ -34,6 +34,11 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "gpuctl ingest --from sacct": "it needs a Slurm: tests/integration/test_slurm_lab.py runs it on one",
     },
     "docs/reference/cli.md": {"gpuctl sample ": "it needs a Slurm, and runs until it is stopped"},
+    "docs/how-to/gpu-telemetry.md": {
+        "gpuctl ingest slurm/ telemetry/": "it needs the logs; tests/unit/analyze/test_gpu_usage.py has some",
+        "gpuctl query": "it needs that store",
+        "gpuctl analyze gpuctl.duckdb": "it needs that store",
+    },
     "docs/how-to/replay.md": {
         "dask scheduler ": "it has no end; tests/integration/test_experiments_dask.py starts one",
         "dask worker ": "it needs the scheduler",

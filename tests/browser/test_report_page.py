@@ -291,7 +291,7 @@ def test_values_are_read_out_by_pointer_and_by_keyboard(opened: Callable[..., Op
     assert "1 GPU" in (readout.text_content() or "")
     page.locator(".theme").focus()
     page.mouse.move(5, 5)
-    assert "Point at the figure" in (readout.text_content() or "")
+    assert "Hover or use arrow keys" in (readout.text_content() or "")
 
 
 PLACES = """(one) => [...one.querySelectorAll('[data-p="0"] [data-a] text, [data-p="0"] .zoomed text')]
@@ -468,7 +468,7 @@ def test_bars_of_a_gantt_chart_say_whose_they_are(
     page = opened(width, path=replay_report).page
     figure = page.locator('figure[data-chart="chart-replay-gantt"]')
     svg, readout = figure.locator("svg.chart"), figure.locator(".readout")
-    assert "Point at a bar" in (readout.text_content() or "")
+    assert "Hover over a bar" in (readout.text_content() or "")
     svg.press("ArrowRight")
     first = readout.text_content() or ""
     assert re.fullmatch(r".*, gpu\d{3}: j\d+ · \d+ GPUs? · user user\d+ · queue [ab] · .* to .* UTC, .*", first)
@@ -483,7 +483,7 @@ def test_bars_of_a_gantt_chart_say_whose_they_are(
     svg.press("ArrowDown")
     assert not (readout.text_content() or "").startswith(first.split(":")[0])
     svg.press("Escape")
-    assert (marks.count(), "Point at a bar" in (readout.text_content() or "")) == (0, True)
+    assert (marks.count(), "Hover over a bar" in (readout.text_content() or "")) == (0, True)
     said = set()
     for box in filter(None, boxes):
         page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)

@@ -71,7 +71,7 @@ def test_a_file_without_a_row_says_so_and_ends_with_3(gpuctl: Run, tmp_path: Pat
     db = tmp_path / "t.duckdb"
     done = gpuctl(command, sacct(tmp_path / "a"), "--db", db, check=False)
     assert done.returncode == 3
-    assert "sacct.txt: no rows; nothing of it was loaded" in done.stderr
+    assert "sacct.txt: no rows; nothing was loaded from it" in done.stderr
 
 
 @pytest.mark.parametrize("command", ["ingest", "analyze"])
@@ -80,7 +80,7 @@ def test_a_file_of_which_all_is_rejected_says_so_and_ends_with_3(gpuctl: Run, tm
     (tmp_path / "a" / "cluster_machine_list").write_text("machineId,number of GPUs,single GPU mem\nm1,many,12GB\n")
     done = gpuctl(command, tmp_path / "a", "--db", tmp_path / "t.duckdb", check=False)
     assert done.returncode == 3, done.stderr
-    assert "rows rejected: 1 of 1; nothing of it was loaded" in done.stderr
+    assert "rows rejected: 1 of 1; nothing was loaded from it" in done.stderr
 
 
 def test_a_file_that_cannot_be_loaded_is_bad_input_for_analyze_too(gpuctl: Run, tmp_path: Path) -> None:
@@ -185,5 +185,5 @@ def test_the_table_of_jobs_that_a_replay_wrote_is_no_log(gpuctl: Run, tmp_path: 
         options = ("--policy", "fifo") if command == "replay" else ()
         refused = gpuctl(command, tmp_path / "out" / "jobs.csv", *options, check=False)
         assert refused.returncode == 3
-        assert "holds the outcome of a replay" in refused.stderr
+        assert "is the outcome of a replay" in refused.stderr
         assert "--store OUT.duckdb" in refused.stderr

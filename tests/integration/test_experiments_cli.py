@@ -62,8 +62,8 @@ def test_a_refusal_writes_nothing(gpuctl: Cli, root: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (("--store", "s.duckdb"), "--store is for one replay"),
-        (("--section", "replay"), "--section is for one replay"),
+        (("--store", "s.duckdb"), "--store requires one replay"),
+        (("--section", "replay"), "--section requires one replay"),
         (("--table", "experiment"), "did you mean experiments"),
         (("--seed", "1..x"), "'x' is not a whole number"),
         (("--seed", "a,b"), "--seed a: expected a whole number"),

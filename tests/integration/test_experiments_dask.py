@@ -83,7 +83,7 @@ def test_ctrl_c_keeps_what_is_done_and_leaves_nothing_on_the_cluster(
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130, told
     kept = len(list(tmp_path.glob("cells/*.json")))
-    assert f"interrupted; {kept} of 12 replays are done and kept" in told
+    assert f"interrupted; {kept} of 12 replays are done and saved" in told
     assert "Traceback" not in told
     rest = gpuctl(*command, "--jobs", "1", "--parquet", tmp_path)
     assert f"{kept} of 12 cells were already done" in rest.stderr

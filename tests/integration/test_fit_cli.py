@@ -64,7 +64,7 @@ def test_jobs_come_out_as_csv_swf_and_store(gpuctl: Gpuctl, model: Path, tmp_pat
     refused = gpuctl("fit", tmp_path / "c.swf", "--check", model, check=False)
     assert "the model counts gpus, the trace cpus" in refused.stderr
     refused = gpuctl("convert", tmp_path / "d.duckdb", "--map", "a=num_gpus", "-o", tmp_path / "e.csv", check=False)
-    assert (refused.returncode, "--map says how to read logs" in refused.stderr) == (ExitCode.USAGE, True)
+    assert (refused.returncode, "--map applies when logs are read" in refused.stderr) == (ExitCode.USAGE, True)
     # a file that cannot be read is told by the exit code
     (tmp_path / "torn.json").write_text('{"jobs": [{"subtime": 1, "res": 2, "profile": "x"')
     paths = [tmp_path / "c.swf", tmp_path / "torn.json"]
@@ -79,7 +79,7 @@ def test_jobs_come_out_as_csv_swf_and_store(gpuctl: Gpuctl, model: Path, tmp_pat
     (tmp_path / "lost.csv").write_text("timestamp,duration,num_gpus,gpu_time,cluster\n,,,,\n")
     paths = [tmp_path / "lost.csv", tmp_path / "c.swf"]
     lost = gpuctl("convert", *paths, "--cluster", "x", "-o", tmp_path / "e.csv", check=False)
-    assert (lost.returncode, "rows rejected: 1 of 1; nothing of it was loaded" in lost.stderr) == (
+    assert (lost.returncode, "rows rejected: 1 of 1; nothing was loaded from it" in lost.stderr) == (
         ExitCode.BAD_INPUT,
         True,
     )
@@ -119,8 +119,8 @@ def test_any_csv_goes_in_with_a_map(gpuctl: Gpuctl, trace: Path, tmp_path: Path)
             ["fit", other, *told, "--unit", "gpu", "--unit", "cpu", "-o", tmp_path / "x"],
             "expected one of gpu, cpu, node",
         ),
-        (["fit", tmp_path / "s.duckdb", *told, "-o", tmp_path / "x"], "--map says how to read logs"),
-        (["replay", tmp_path / "s.duckdb", *told, "--policy", "fifo"], "--map says how to read logs"),
+        (["fit", tmp_path / "s.duckdb", *told, "-o", tmp_path / "x"], "--map applies when logs are read"),
+        (["replay", tmp_path / "s.duckdb", *told, "--policy", "fifo"], "--map applies when logs are read"),
         (["replay", trace, "--swf-unit", "gpu", "--cluster", "8x8", "--policy", "fifo"], "--swf-unit is for traces"),
         (["fit", trace, "--swf-unit", "gpu", "-o", tmp_path / "x"], "--swf-unit is for logs"),
     ]
@@ -150,7 +150,7 @@ def test_a_model_is_compared_with_another_trace(gpuctl: Gpuctl, model: Path, tmp
         (["fit", "TRACE", "-o", "x", "--capacity", "nan"], "'nan' is not a finite number"),
         (["synth", "MODEL", "--jobs", "10", "--load-by", "users", "-o", "x.csv"], "--load-by is for --load"),
         (["fit", "no such file", "-o", "x"], "no such file"),
-        (["synth", "MODEL", "--jobs", "10", "--large", "2:x", "-o", "x.csv"], "not a condition"),
+        (["synth", "MODEL", "--jobs", "10", "--large", "2:x", "-o", "x.csv"], "not understood"),
         (["synth", "MODEL", "--jobs", "10", "--load", "-1", "-o", "x.csv"], "above 0"),
         (["synth", "MODEL", "--jobs", "10", "--start", "soon", "-o", "x.csv"], "expected a date"),
         (["synth", "no such model", "--jobs", "10", "-o", "x.csv"], "expected the folder of a model"),

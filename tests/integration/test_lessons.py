@@ -47,7 +47,7 @@ def test_what_was_planted_is_measured_and_shown(gpuctl: Callable[..., Any], trac
     tables = json.loads(kept.read_text())["tables"]
     inputs = {row["what"]: row for row in _rows(tables["lesson_inputs"])}
     slow = inputs["speed of a gang on more nodes, for that on the fewest"]
-    beside = inputs["speed beside another job on the node, for that alone"]
+    beside = inputs["speed with another job on the node, relative to alone"]
     assert slow["low"] <= 0.6 <= slow["high"]
     assert beside["low"] <= 0.85 <= beside["high"]
     answers = _rows(tables["lessons"])

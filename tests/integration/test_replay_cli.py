@@ -96,7 +96,7 @@ def test_names_offered_are_those_there_are() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "error"),
     [
-        (["--policy", "fifo"], 2, "names no nodes"),
+        (["--policy", "fifo"], 2, "without nodes"),
         (["--cluster", "4x8"], 2, "no policy to replay"),
         (["--cluster", "4x8", "--policy", "fifi"], 2, "did you mean fifo"),
         (["--cluster", "4by8", "--policy", "fifo"], 2, "no such file, and no short form"),
@@ -119,7 +119,7 @@ def test_names_offered_are_those_there_are() -> None:
         (["--cluster", "4x8", "--policy", "fifo", "--warmup", "1.5"], 2, "--warmup 1.5"),
         (["--cluster", "4x8", "--policy", "fifo", "--work", "sum"], 2, "--work is for traces"),
         (["--cluster", "4x8", "--policy", "fifo", "--db", "x.duckdb"], 2, "--db is for traces"),
-        (["--cluster", "4x8", "--policy", "fifo", "--overhead", "const:x"], 2, "not a condition"),
+        (["--cluster", "4x8", "--policy", "fifo", "--overhead", "const:x"], 2, "not understood"),
         (["--cluster", "4x8", "--policy", "fifo", "--scale-load", "0"], 2, "above 0"),
         (["--cluster", "pool:8", "--policy", "fifo", "--locality"], 2, "a pool of GPUs has no places"),
         (["--cluster", "4x8", "--policy", "fifo", "--parquet", "there"], 2, "expected a directory"),
@@ -281,7 +281,7 @@ def test_what_ifs(gpuctl: Gpuctl, jobs: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["settings"]["quotas"] == "configured"
-    assert "quotas of queues that no job is in: nobody" in done.stderr
+    assert "quotas for queues without jobs: nobody" in done.stderr
 
 
 @pytest.fixture(scope="module")

@@ -190,7 +190,7 @@ def test_without_reasons_and_limits_waits_may_have_been_for_a_limit(tmp_path: Pa
     names = ("fair_share_low_s", "fair_share_high_s", "capacity_low_s", "scheduler_low_s")
     found = seconds(result, *names)
     assert {job: found[job] for job in "345"} == {"3": [0, 38, 0, 14], "4": [0, 18, 102, 0], "5": [0, 0, 0, 20]}
-    assert any("name no reason why an attempt waited" in str(warning) for warning in result.warnings)
+    assert any("have no reasons for waits" in str(warning) for warning in result.warnings)
     assert seconds(given, *names[:2])["4"] == [0, 0]
 
 

@@ -80,4 +80,4 @@ def test_a_wait_is_for_the_type_that_was_asked_for_not_for_the_one_given(
     parts = {part.cause: (part.low_s, part.high_s) for part in wait.parts}
     assert parts.get("capacity") == capacity_s
     is_open = capacity_s[0] < capacity_s[1]
-    assert any("which type of GPU 1 attempt that waited asked for" in str(text) for text in found.warnings) == is_open
+    assert any("which GPU type 1 waiting attempt requested" in str(text) for text in found.warnings) == is_open

@@ -124,7 +124,7 @@ def test_who_wastes_most(user: User) -> None:
     lost: dict[str, float] = defaultdict(float)
     for job in user.made.jobs:
         lost[job.user] += 0 if job.state == "completed" else job.gpu_hours
-    rows = user.asked("analyze", "wastes most")["users"]
+    rows = user.asked("analyze", "wastes the most")["users"]
     assert rows[0]["user"] == WASTER == max(lost, key=lambda one: lost[one])
     assert {row["user"]: row["lost_gpu_hours"] for row in rows} == {one: near(hours) for one, hours in lost.items()}
     killed = sum(job.gpu_hours for job in user.made.jobs if job.user == WASTER and job.state == "killed")
@@ -246,7 +246,7 @@ def test_which_failures_burn_most(user: User) -> None:
     for job in user.made.jobs:
         if job.reason:
             burnt[job.reason] += 60 * job.gpu_hours
-    rows = by(user.asked("analyze", "failures burn")["failure_reasons"], "reason")
+    rows = by(user.asked("analyze", "failures cost")["failure_reasons"], "reason")
     assert {reason: row["gpu_minutes"] for reason, row in rows.items() if reason != "all"} == {
         reason: near(gpu_minutes) for reason, gpu_minutes in burnt.items()
     }
@@ -257,13 +257,13 @@ def test_some_jobs_of_a_queue_and_a_time(user: User) -> None:
     jobs = [j for j in user.made.jobs if j.queue == "vision" and j.gpus >= 8 and 3600 <= j.queued < MONTH_ENDS_S]
     instead = {"gpu": "vision", "2026-11-01": "2017-09-30T01:00", "2026-12-01": "2017-10-01"}
     shown = ["--table", "overview", "--table", "users"]
-    tables = user.asked("analyze", "one queue", more=shown, instead=instead)
+    tables = user.asked("analyze", "large jobs", more=shown, instead=instead)
     [row] = tables["overview"]
     assert (row["jobs"], row["gpu_hours"]) == (len(jobs), near(sum(job.gpu_hours for job in jobs)))
     assert {r["user"]: r["jobs"] for r in tables["users"]} == {
         name: sum(job.user == name for job in jobs) for name in {job.user for job in jobs}
     }
-    only = user.asked("analyze", "one queue", more=["--user", "ann,bob", *shown], instead=instead)
+    only = user.asked("analyze", "large jobs", more=["--user", "ann,bob", *shown], instead=instead)
     assert only["overview"][0]["jobs"] == sum(job.user in {"ann", "bob"} for job in jobs)
 
 
@@ -460,7 +460,7 @@ def test_seeds_in_parallel(user: User) -> None:
 
 def test_how_far_a_replay_is_from_what_happened(user: User) -> None:
     given = ["--quotas", user.folder / "quotas.csv", "--racks", user.folder / "racks.csv"]
-    tables = user.asked("replay", "what happened", more=given)
+    tables = user.asked("replay", "recorded history", more=given)
     true = statistics.mean(job.start - job.queued for job in user.made.jobs)
     [row] = [r for r in tables["replay_vs_recorded"] if (r["measure"], r["size_bucket"]) == ("wait", "all")]
     assert row["baseline_mean_s"] == near(true)
@@ -509,7 +509,7 @@ def test_how_long_my_jobs_will_wait(user: User) -> None:
     [one] = user.asked("predict wait", "8 GPUs and a day", instead=log)["predictions"]
     assert one["p50_s"] == pytest.approx(7200, rel=0.06)
     (user.folder / "mine.csv").write_text("job_id,user,queue,gpus,time_limit_s\na,u0,gpu,1,3600\nb,u1,gpu,8,86400\n")
-    rows = by(user.asked("predict wait", "each of mine", instead=log)["predictions"], "job")
+    rows = by(user.asked("predict wait", "each of my jobs", instead=log)["predictions"], "job")
     assert {name: row["p50_s"] for name, row in rows.items()} == {
         "a": pytest.approx(600, rel=0.06),
         "b": pytest.approx(7200, rel=0.06),

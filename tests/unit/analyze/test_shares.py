@@ -40,7 +40,7 @@ def test_more_gpus_held_than_there_are_is_a_finding_and_no_share(node: str, mach
     assert "10 of 4 GPUs at 2026-11-20 10:30:00 UTC" in found[WHOLE][1]
     assert found.get(EACH, (0, ""))[0] == machines
     warned = [str(warning) for warning in analyzed(path, "overview").warnings]
-    assert any("10 GPUs were held at once, of 4" in warning for warning in warned)
+    assert any("10 GPUs were held at once, but the known nodes have 4" in warning for warning in warned)
     halves = {row["ts"].strftime("%H:%M"): row["busy_pct"] for row in rows(path, "occupancy")}
     assert (halves["10:29"], halves["10:30"]) == (100.0, None)
     assert [row["allocated_pct"] for row in rows(path, "activity")][:1] == [None]

@@ -175,8 +175,8 @@ def test_the_population_counts_what_is_left_out(found: Analysis) -> None:
         "1 has fewer, 1 prints only accuracies and similar figures, 1 only epochs or steps; 1 more is not among",
         "(1 job), else the training loss",
         "in 1 job, which prints fewer than three epochs",
-        "1 job has points that are no finite number",
-        "stamps of its lines (1 job) or what their bars show (1)",
+        "1 job has points that are not finite",
+        "timestamps of its lines (1 job) or progress bars (1)",
         "over the GPU time (3)",
     ):
         assert text in table.population

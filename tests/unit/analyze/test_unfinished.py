@@ -202,7 +202,7 @@ def test_bins_are_means_of_every_minute(tmp_path: Path) -> None:
 def test_overview_and_data_quality_mean_the_same(found: Analysis) -> None:
     overview, quality = found.table("overview"), rows(found, "data_quality", "finding")
     assert overview is not None
-    assert "3 without a start: the log lacks that of 1; the others are in never_started" in overview.population
+    assert "3 without a start: the log lacks the start of 1; the rest are in never_started" in overview.population
     assert quality["attempts that are over and whose start the log lacks"]["rows"] == 1
     assert quality["attempts, and jobs without any attempt, that never started"]["rows"] == 2
 

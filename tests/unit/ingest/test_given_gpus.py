@@ -52,7 +52,7 @@ def test_a_number_is_for_jobs_without_gpus_and_can_be_changed(tmp_path: Path) ->
     with Store(db) as store:
         found = analyze(store, Options(tables=("overview", "data_quality")))
     assert table_of(found, "overview").frame["gpu_hours"].item() == pytest.approx(11)
-    assert any("the GPUs of 2 jobs are given by the user (--gpus-per-node)" in text for text in found.warnings)
+    assert any("the GPUs of 2 jobs come from the option --gpus-per-node" in text for text in found.warnings)
     assert found.settings["gpus_per_node"] == "given by the user, for 2 jobs"
     findings = table_of(found, "data_quality").frame["finding"].to_list()
     assert "jobs whose GPUs no source states and the user gave (--gpus-per-node)" in findings

@@ -303,7 +303,8 @@ def choose(c, lists, jobs):  # type: ignore[no-untyped-def]
     if _fits(c):
         _pick_best(c, jobs)
         return
-    c.price[:] = prices
+    for t in range(prices.size):
+        c.price[t] = prices[t]
     bound = _prices(c, lists)
     _pick_best(c, jobs)
     _repair(c, jobs)

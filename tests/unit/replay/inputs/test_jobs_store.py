@@ -39,7 +39,7 @@ def test_what_a_csv_tells_is_analyzed(tmp_path: Path) -> None:
     assert [(row["state"], row["jobs"]) for row in rows["status"]] == [("unknown", 3), ("all", 3)]
     [source] = rows["sources"]
     assert (source["rows_in"], source["rows_loaded"], source["rows_rejected"]) == (3, 3, 0)
-    assert any("records neither when and where they ran" in warning for warning in found.warnings)
+    assert any("does not record when and where jobs ran" in warning for warning in found.warnings)
 
 
 @pytest.mark.parametrize("option", ["--db", "--columns"])
