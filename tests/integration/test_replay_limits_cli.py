@@ -84,9 +84,9 @@ def test_jobs_end_at_what_was_asked_for_not_at_what_is_planned(gpuctl: Gpuctl, f
 @pytest.mark.parametrize(
     ("how", "code", "errors"),
     [
-        ("stepps", 2, ["--limits-from stepps: not a condition, and no such file", "expected asked, true, factor:F"]),
-        ("asked,factor:0", 2, ["--limits-from factor:0: not a condition"]),
-        ("error:4", 2, ["--limits-from error:4: not a condition"]),
+        ("stepps", 2, ["--limits-from stepps: not understood, and no such file", "expected asked, true, factor:F"]),
+        ("asked,factor:0", 2, ["--limits-from factor:0: not understood"]),
+        ("error:4", 2, ["--limits-from error:4: not understood"]),
         ("limits.csv:upper_s", 3, ["limits.csv", "found: job, time_limit_s", "expected job,upper_s"]),
         ("others.csv", 3, ["others.csv", "has a limit for none of the jobs"]),
         ("twice.csv", 3, ["twice.csv", "a job twice", "expected one line per job"]),

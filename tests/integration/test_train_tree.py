@@ -55,7 +55,7 @@ def test_what_cannot_be_distilled_is_refused(root: Path, tmp_path: Path) -> None
     assert "no policy 'fast'" in run(
         "train", "tree", jobs, "--cluster", "4x8", "--teacher", "fast", "-o", out, code=ExitCode.USAGE
     )
-    assert "names no nodes" in run("train", "tree", jobs, "-o", out, code=ExitCode.USAGE)
+    assert "without nodes" in run("train", "tree", jobs, "-o", out, code=ExitCode.USAGE)
     assert "never had a choice" in run("train", "tree", jobs, "--cluster", "400x8", "-o", out, code=ExitCode.BAD_INPUT)
     assert not out.exists()
     assert "no such file" in run(

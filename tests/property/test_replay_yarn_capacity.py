@@ -115,7 +115,7 @@ def test_sums_are_those_of_what_runs_and_no_queue_has_more_than_its_maximum(reso
             for table in (used, kept, asks):
                 table[parent[q]] += table[q]
         np.testing.assert_array_equal(tree.used, used + kept)
-        np.testing.assert_array_equal(tree.kept, kept)
+        np.testing.assert_array_equal(tree.reserved, kept)
         np.testing.assert_array_equal(tree.pending, asks)
         assert (tree.queues.apps <= tree.queues.most_apps).all()
         assert (tree.queues.running <= tree.queues.most_running).all()

@@ -132,7 +132,7 @@ def result(
         for i, load in enumerate(loads) for j, seed in enumerate(seeds) for k, policy in enumerate(policies)
     ]  # fmt: skip
     population = note(
-        "{n:,} generated cases per load, seeds {first} to {last}: 14 days, 256 GPUs, on-demand jobs on 60 % of them.",
+        "{n:,} generated case{n||s} per load: seeds {first} to {last}; 14 days, 256 GPUs, on-demand jobs on 60 %.",
         n=len(seeds), first=min(seeds), last=max(seeds),
     )  # fmt: skip
     tables = (

@@ -74,7 +74,7 @@ def test_queues_are_a_tree_of_percentages_and_weights(conf: str) -> None:
     assert by_path["root"].children == (1, 2)
     assert by_path["root.dev"].children == (3, 4, 5)
     assert (by_path["root.dev.web"].factor, by_path["root.dev.etl"].factor) == (2, 3)
-    assert [q.kept for q in site.queues] == [False, False, True, True, True, True]
+    assert [q.no_preemption for q in site.queues] == [False, False, True, True, True, True]
     # of 1,000 in all by guarantee; one that is stopped takes none
     assert [by_path[p].most_apps for p in ("root.prod", "root.dev.web", "root.dev.adhoc")] == [600, 300, 0]
     assert (by_path["root.prod"].order, by_path["root.dev.web"].order) == (1, 0)

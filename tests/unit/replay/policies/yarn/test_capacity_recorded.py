@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuctl.replay.policies.yarn.capacity_conf import read_site
-from gpuctl.replay.policies.yarn.capacity_preemption_kernel import ASKED, IDEAL, REST, TAKE
+from gpuctl.replay.policies.yarn.capacity_preemption_kernel import IDEAL, PENDING, REST, TAKE
 from tests.unit.replay.policies.yarn.recorded import (
     FIXTURES,
     PHASE_S,
@@ -138,7 +138,7 @@ def test_the_monitor_reckons_as_recorded(name: str) -> None:
     paths = [queue.path for queue in read_site(str(own.folder)).queues]
     # every round is gone through, also those that could not come to anything else than the last one
     tree.p.plain = 1
-    kinds = {"pending": ASKED, "ideal": IDEAL, "to_preempt": REST, "actual": TAKE}
+    kinds = {"pending": PENDING, "ideal": IDEAL, "to_preempt": REST, "actual": TAKE}
     compared = set()
     for row in rows(name, "monitor"):
         t = int(row["ms"]) / 1000
