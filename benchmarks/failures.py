@@ -18,12 +18,12 @@ from gpuctl.joblogs.table import load
 from tests.failure_corpus import HIGH, Outcome, cases, confusion, judge, scanner, wrong_category
 
 
-def accuracy(split: str, *, told: bool, show_wrong: bool) -> None:
+def accuracy(split: str, *, with_facts: bool, show_wrong: bool) -> None:
     """Print accuracy by reason, and the confusion of what was not right."""
-    outcomes = [judge(case, with_facts=told) for case in cases(split)]
+    outcomes = [judge(case, with_facts=with_facts) for case in cases(split)]
     failing = [one for one in outcomes if one.case.reason is not None]
     fine = [one for one in outcomes if one.case.reason is None]
-    print(f"\n== {split}, {'with exit code and state' if told else 'from the logs alone'}")
+    print(f"\n== {split}, {'with exit code and state' if with_facts else 'from the logs alone'}")
     right = Counter(str(one.case.reason) for one in failing if one.right)
     for reason, number in sorted(Counter(str(one.case.reason) for one in failing).items()):
         print(f"{reason:24} {right[reason]:3} of {number:3}")
@@ -105,6 +105,6 @@ if __name__ == "__main__":
     arguments = sys.argv[1:]
     for chosen in [a for a in arguments if not a.startswith("-")] or ["dev", "heldout", "fresh", "gpu"]:
         for with_facts in (True, False):
-            accuracy(chosen, told=with_facts, show_wrong="--wrong" in arguments and chosen != "heldout")
+            accuracy(chosen, with_facts=with_facts, show_wrong="--wrong" in arguments and chosen != "heldout")
     if "--speed" in arguments:
         speed()

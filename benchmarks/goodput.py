@@ -3,7 +3,7 @@
     python benchmarks/goodput.py [--seeds 8] [--jobs 1000] [--cluster 16x8] [--load 1.5] [--error 0.5] [JOBS.csv]
 
 Cuts and ratios are those of benchmarks/directions.py. All policies of a cut have the same jobs and nodes; run times are
-as recorded wherever a job is put, except that sia and pollux set speeds themselves and elasticflow goes by alpha.
+as recorded wherever a job is put, except that sia and pollux set speeds themselves and elasticflow uses alpha.
 Policies that predict are given run times that are wrong by a factor of exp(error z), z normal.
 """
 

@@ -2,7 +2,7 @@
 -- section: reliability
 -- order: 80
 -- question: Which share of node-hours was in service, and how long did repairs take?
--- population: All nodes with GPUs over the window, by calendar month (UTC). An outage is a row of node events, or several with at most a minute between them; draining counts as down from its first second. Planned: the reason names maintenance. Without node events all but the node-hours are empty. Limits: Poisson quantiles 0.00135 and 0.99865 at the rate of the months before, at least three.
+-- population: All nodes with GPUs over the window, by calendar month (UTC). An outage is a row of node events, or several with at most a minute between them; draining counts as down from its first second. Planned: the reason names maintenance. Without node events only the node-hours are filled. Limits: Poisson quantiles 0.00135 and 0.99865 at the rate of the months before, at least three.
 -- needs: placements
 -- column: period | - | month, or all
 -- column: node_hours | node-h | in the window

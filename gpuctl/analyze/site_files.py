@@ -35,13 +35,13 @@ def read_quotas(path: Path) -> dict[str, float]:
 
 
 def read_racks(path: Path) -> dict[str, str]:
-    """Read a CSV with columns ``machine`` and ``rack``.
+    """Read a CSV with columns ``node`` (``machine`` until version 0.2) and ``rack``.
 
     Raises:
         InputError: a column or value is missing, or a node comes twice.
     """
     racks: dict[str, str] = {}
-    for line, (machine, rack) in rows(path, ("machine",), "rack"):
+    for line, (machine, rack) in rows(path, ("node", "machine"), "rack"):
         if machine in racks:
             raise InputError(
                 f"node {machine!r} is in a second rack", path=str(path), line=line, hint="keep one of them"

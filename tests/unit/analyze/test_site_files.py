@@ -48,6 +48,7 @@ def test_quotas_refused(tmp_path: Path, text: str | bytes, line: int | None) -> 
 
 
 def test_racks(tmp_path: Path) -> None:
+    assert read_racks(written(tmp_path, "node,rack\nm1,r1\n")) == {"m1": "r1"}
     assert read_racks(written(tmp_path, "machine,rack\nm1,r1\nm2,r1\n")) == {"m1": "r1", "m2": "r1"}
     with pytest.raises(InputError, match="second rack"):
         read_racks(written(tmp_path, "machine,rack\nm1,r1\nm1,r2\n"))
