@@ -531,8 +531,10 @@ def test_an_experiment_in_jobs_of_slurm(lab: Found, gpuctl: Gpuctl, root: Path, 
     assert "CANCELLED" in (tmp_path / "slurm" / f"gpuctl-{jobs[0]}.err").read_text()
     left = cluster.run("squeue", "--noheader", "--name=gpuctl", "--states=R,PD")
     assert not left, "none is left behind"
+    # in a process of its own: Dask reads its variables when it is imported, which the tests have done already
     nowhere = gpuctl(
-        *command, "--engine", "slurm", env={**cluster.env, "DASK_JOBQUEUE__SLURM__QUEUE": "nowhere"}, check=False
-    )
+        *command, "--engine", "slurm",
+        env={**cluster.env, "DASK_JOBQUEUE__SLURM__QUEUE": "nowhere"}, check=False, own_process=True,
+    )  # fmt: skip
     assert nowhere.returncode == 2
     assert "Slurm rejects the job: invalid partition" in nowhere.stderr
