@@ -1,4 +1,4 @@
-"""A compiled policy, see docs/how-to/write-a-policy.md: who has waited longest for what it asks for starts first."""
+"""A compiled policy (docs/how-to/write-a-policy.md): the job that has waited longest per requested GPU starts first."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ R_LONGEST = FIRST_REASON
 class Memory(Bundle):
     """The policy's input, and its memory."""
 
-    head_start = floats()  # seconds that every job counts as having waited when it comes [1]
-    how = ints()  # where each gang goes [jobs]
-    shape = ints()  # jobs of one number ask for the same: where one does not fit, none does [jobs]
-    line = ints()  # jobs that wait, in no order [jobs]
-    n = ints()  # how many those are; passes so far [2]
-    bad = ints()  # the pass in which a shape was found not to fit [shapes]
+    head_start = floats()  # seconds of waiting credited to each job at submission [1]
+    how = ints()  # how each gang is placed [jobs]
+    shape = ints()  # jobs with the same number have the same request: if one does not fit, none does [jobs]
+    line = ints()  # waiting jobs, unordered [jobs]
+    n = ints()  # number of waiting jobs; passes so far [2]
+    bad = ints()  # last pass in which a shape did not fit [shapes]
 
 
 @inner
 def waits(s, job, m):
-    """A job has come into the queue, for the first time or again."""
+    """Record a job that has entered the queue, for the first time or again."""
     if s.jobs[job].state == WAITING:
         m.line[m.n[0]] = job
         m.n[0] += 1
@@ -45,7 +45,7 @@ def waits(s, job, m):
 
 @inner
 def first_place(s, m):
-    """The place in the line of the job that has waited longest for each GPU and may fit; -1: there is none."""
+    """Position in the line of the job that has waited longest per GPU and may fit, or -1."""
     best, most = -1, -1.0
     for place in range(m.n[0]):
         job = s.jobs[m.line[place]]
@@ -59,7 +59,7 @@ def first_place(s, m):
 
 @inner
 def decide(s, m):
-    """Start those that fit, the one that has waited longest first."""
+    """Start the jobs that fit, longest wait per GPU first."""
     m.n[1] += 1
     while s.g[0].free > 0:
         place = first_place(s, m)
@@ -76,19 +76,19 @@ def decide(s, m):
 
 @compiled
 def run(s, m, until, steps):
-    """Go on for so many instants."""
+    """Run for so many instants."""
     return loop(s, (m,), until, steps, decide=decide, on_submit=waits, on_requeue=waits)
 
 
 class LongestWait(CompiledPolicy):
-    """Who has waited longest for each of the GPUs that it asks for starts first; what does not fit is skipped."""
+    """The job that has waited longest per requested GPU starts first; jobs that do not fit are skipped."""
 
     name = "longest-wait"
-    title = "the longest wait for each GPU first; jobs that do not fit are skipped"
+    title = "longest wait per GPU first; jobs that do not fit are skipped"
     source = "an example"
-    parameters = (Parameter("head_start", 60.0, "seconds that every job counts as having waited when it comes"),)
+    parameters = (Parameter("head_start", 60.0, "seconds of waiting credited to each job at submission"),)
     run = run
-    reasons = ("has waited longest for each GPU",)
+    reasons = ("longest wait per GPU",)
 
     def memory(self, workload, cluster, settings, state):
         """See `CompiledPolicy.memory`."""

@@ -259,7 +259,7 @@ def test_the_longest_wait_for_each_gpu_goes_first(tmp_path: Path) -> None:
     outcome = replay(find(EXAMPLE), workload, "1x2")
     starts = dict(outcome.jobs.select("job", "start_s").iter_rows())
     assert starts == {"a": 0.0, "b": 100.0, "c": 150.0, "d": 100.0}
-    assert "has waited longest for each GPU" in outcome.decisions["reason"].to_list()
+    assert "longest wait per GPU" in outcome.decisions["reason"].to_list()
 
 
 @pytest.mark.parametrize("span", [0.1, 1 / 3, 7.7])
