@@ -1,4 +1,4 @@
-"""The causes of a queueing delay: their names, in one order, and the words that every output uses for them."""
+"""The causes of a queueing delay: their names, in one order, and the label of each in every output."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ BECAUSE = {
 
 
 def cause_name(cause: str) -> str:
-    """The name of a cause as people read it: ``fair share``."""
+    """Return the label of a cause: ``fair share``."""
     return cause.replace("_", " ")
 
 
 def main_cause(ranges: Mapping[str, tuple[float, float]]) -> str | None:
-    """The cause whose least lies above the most of every other, of the least and the most of each; None: it is open."""
+    """Return the cause whose minimum exceeds the maximum of every other cause; None if there is none."""
     for cause, (low, _) in ranges.items():
         if all(low > high for other, (_, high) in ranges.items() if other != cause):
             return cause
@@ -35,6 +35,6 @@ def main_cause(ranges: Mapping[str, tuple[float, float]]) -> str | None:
 
 
 def may_be_main(ranges: Mapping[str, tuple[float, float]]) -> list[str]:
-    """The causes that may have more than any other: those whose most reaches the largest least."""
+    """Return the causes that may be the largest: those whose maximum reaches the largest minimum."""
     least = max((low for low, _ in ranges.values()), default=0.0)
     return [cause for cause, (_, high) in ranges.items() if high > 0 and high >= least]

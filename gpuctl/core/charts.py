@@ -1,9 +1,9 @@
-"""A chart as it is declared: one line of text, for the page, the terminal, or both.
+"""Chart declarations: one line of text per chart, for the page, the terminal, or both.
 
     KIND KEY=VALUE ...
 
-A key counts for every medium, unless ``page.`` or ``terminal.`` stands before it; values with blanks are quoted.
-docs/how-to/add-an-analysis.md says which kinds and keys there are.
+A key applies to every medium unless prefixed by ``page.`` or ``terminal.``; values with blanks are quoted.
+docs/how-to/add-an-analysis.md lists kinds and keys.
 """
 
 from __future__ import annotations
@@ -71,35 +71,35 @@ class Chart:
         name: unique in its medium; ids in the page start with it.
         table: the result table it is drawn from.
         kind: a key of `KINDS`: ``cdf`` (cumulative distributions), ``time`` (levels over time), ``lines`` (levels over
-            time, one line a series), ``stacked`` (parts of a whole), ``bars`` (bars side by side), ``grouped`` (means
-            by group), ``heat`` (a heat map), ``gantt`` (who held what of whom, from when to when), ``ranges`` (values
+            time, one line per series), ``stacked`` (parts of a whole), ``bars`` (bars side by side), ``grouped`` (means
+            by group), ``heat`` (a heat map), ``gantt`` (who held which resource, from when to when), ``ranges`` (values
             with their intervals), ``bands`` (means over a number that varies, with their intervals), ``profile``
-            (values over a number, one line a column) or ``tradeoff`` (what is had at the price of what).
+            (values over a number, one line per column) or ``tradeoff`` (benefit against cost).
         title: its heading.
         medium: ``page`` or ``terminal``.
         x: the column along the figure: values, times, or names of bars.
-        y: the columns of heights, lengths or parts; those of ``stacked`` are left out where the table has none. No
+        y: the columns of heights, lengths or parts; those of ``stacked`` are left out if the table lacks them. No
             column for a ``cdf`` of a table in which each row is a value of its own.
-        words: for each of `y`, what a terminal calls it.
-        series: the column that tells curves, lines, or bars of a group apart.
-        facet: the column that tells panels apart.
+        words: the terminal's label for each of `y`.
+        series: the column that distinguishes curves, lines, or bars of a group.
+        facet: the column that distinguishes panels.
         where: only rows in which these columns have one of these values.
         scale: of the ``x`` of a ``cdf``: ``minutes`` and ``ratio`` (logarithmic) or ``share`` (0 to 100 %).
-        x_title: what stands under the axis.
-        y_title: what stands over the axis.
-        weight: where there are too many bars, those with most of this column are drawn.
+        x_title: the label of the horizontal axis.
+        y_title: the label of the vertical axis.
+        weight: if there are too many bars, those with the largest values of this column are drawn.
         each: what a value of ``series``, ``facet`` or ``x`` counts, in the singular: ``GPU``.
-        calendar: the column with the times of ``x``; where it is empty, ``x`` counts seconds from some start.
-        end: the column where a span of time ends; empty: where the next one starts.
+        calendar: the column with the times of ``x``; if it is empty, ``x`` counts seconds from an arbitrary start.
+        end: the column with the end of each span; empty: the start of the next one.
         limit: a column that is the limit of the first of ``y``, or of the last one's panel.
-        unit: of ``y``; that of its column unless given.
-        beside: a terminal draws it below this table; below its own where that alone is printed.
-        head: over the names, in a terminal.
+        unit: of ``y``; by default that of its column.
+        beside: a terminal draws it below this table; below its own if that table alone is printed.
+        head: heading above the names, in a terminal.
         ranked: the i-th of n points of a ``cdf``, from 0, has a share of i / (n - 1), so that the lowest has none; each
             is counted with its own share, the points being all values.
-        zero: a terminal's words for the share of a ``cdf`` that is 0.
+        zero: the terminal's label for the share of a ``cdf`` that is 0.
         height: lines of a bar over time in a terminal.
-        what: a terminal's words for what a ``cdf`` counts, or for what is shared.
+        what: the terminal's label for what a ``cdf`` counts, or for what is shared.
         lead: a page of one result begins with it.
         counts: the ``y`` of ``lines`` are counts of each period, not means: periods drawn as one point are summed.
     """
@@ -135,19 +135,19 @@ class Chart:
 
     @property
     def optional(self) -> tuple[str, ...]:
-        """The columns of ``y`` that the table may lack."""
+        """Return the columns of ``y`` that the table may lack."""
         return self.y if self.kind == "stacked" else ()
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """The columns of ``y``; of levels over time with their limit, behind the first of them."""
+        """Return the columns of ``y``; for levels over time, with the limit after the first of them."""
         if self.kind != "time" or not self.limit:
             return self.y
         return (self.y[0], self.limit, *self.y[1:])
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that the table must have."""
+        """Return the columns that the table must have."""
         filters = (column for column, _ in self.where)
         named = (self.x, *self.levels, self.series, self.facet, self.weight, self.calendar, self.limit, *filters)
         return tuple(dict.fromkeys(c for c in named if c and c not in self.optional))
@@ -165,13 +165,13 @@ def declared(table: str, text: str, title: str = "") -> tuple[Chart, ...]:
     Args:
         table: the result table that it is drawn from.
         text: ``KIND KEY=VALUE ...``.
-        title: its heading where the text has none.
+        title: its heading if the text has none.
 
     Returns:
         The chart for each medium that it is declared for.
 
     Raises:
-        ValueError: the text is no such declaration; it says what is wrong with it.
+        ValueError: the text is not such a declaration; the message states why.
     """
     kind, *rest = shlex.split(text) or [""]
     if kind not in KINDS:

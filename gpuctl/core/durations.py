@@ -19,12 +19,12 @@ _MINUTES = {"m": 1, "h": 60, "d": 1440}
 
 
 def _total(parts: Iterable[str | None]) -> int:
-    """Seconds of the parts of ``[[D:]H:]MM:SS``; a missing part is 0."""
+    """Return the seconds of the parts of ``[[D:]H:]MM:SS``; a missing part is 0."""
     return sum(int(part or 0) * unit for part, unit in zip(reversed([*parts]), _UNITS_S, strict=False))
 
 
 def slurm_elapsed(text: str) -> float | None:
-    """Seconds of a time in Slurm's output: ``[D-][HH:]MM:SS[.mmm]`` or ``D-HH[:MM]``.
+    """Return the seconds of a time in Slurm's output: ``[D-][HH:]MM:SS[.mmm]`` or ``D-HH[:MM]``.
 
     None for ``UNLIMITED``, ``Partition_Limit`` and the like.
     """
@@ -37,7 +37,7 @@ def slurm_elapsed(text: str) -> float | None:
 
 
 def slurm_limit(name: str, text: str) -> int | None:
-    """Seconds of a limit in Slurm's configuration: ``min``, ``min:s``, ``h:min:s`` or ``d-h[:min[:s]]``.
+    """Return the seconds of a limit in Slurm's configuration: ``min``, ``min:s``, ``h:min:s`` or ``d-h[:min[:s]]``.
 
     Args:
         name: of the setting, for the message.
@@ -60,14 +60,14 @@ def slurm_limit(name: str, text: str) -> int | None:
 
 
 def pbs_walltime(text: str) -> int | None:
-    """Seconds of a time of PBS: ``[[D:]H:]MM:SS``, or a number of seconds; None for anything else."""
+    """Return the seconds of a PBS time, ``[[D:]H:]MM:SS`` or a number of seconds; None for anything else."""
     if text.isascii() and text.isdigit() and len(text) <= 15:
         return int(text)
     return _total(text.split(":")) if _WALLTIME.fullmatch(text) else None
 
 
 def progress_time(text: str) -> float | None:
-    """Seconds of a time in a progress bar, ``03``, ``01:03`` or ``26:01:03``; None for anything else."""
+    """Return the seconds of a time in a progress bar, ``03``, ``01:03`` or ``26:01:03``; None for anything else."""
     seconds = 0
     for part in text.split(":"):
         if not part.isdecimal():
@@ -77,7 +77,7 @@ def progress_time(text: str) -> float | None:
 
 
 def minutes_of_option(option: str, text: str) -> int:
-    """Minutes of the value of an option: ``48h``, ``90m`` or ``2d``.
+    """Return the minutes of the value of an option: ``48h``, ``90m`` or ``2d``.
 
     Raises:
         UsageError: it is none of these.
@@ -90,9 +90,9 @@ def minutes_of_option(option: str, text: str) -> int:
 
 
 def clock_s(text: str) -> int:
-    """Seconds since 1970 of a date and time without a zone.
+    """Return the seconds since 1970 of a date and time without a zone.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not a date and time.
     """
     return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp())

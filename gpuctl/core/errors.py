@@ -1,4 +1,4 @@
-"""Every error that a user may see, and the exit code it ends the program with."""
+"""Every error that a user may see, and the exit code with which it ends the program."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class GpuctlError(Exception):
     """Base of all errors meant for the user: what is wrong, and what to do about it.
 
     Args:
-        message: what was found, where, and what was expected.
+        message: what is wrong, where, and what was expected.
         hint: what the user can do now.
     """
 
@@ -41,12 +41,12 @@ class UsageError(GpuctlError):
 
 
 class InputError(GpuctlError):
-    """An input file or directory cannot be read as what it should be.
+    """An input file or directory cannot be read in the expected format.
 
     Args:
         message: what is wrong.
         path: the file.
-        line: 1-based line number, where one is known.
+        line: 1-based line number, if known.
         hint: what the user can do now.
     """
 
@@ -67,7 +67,7 @@ class InputError(GpuctlError):
 
 
 class StoreError(GpuctlError):
-    """The trace store is locked, is no store, or is of another version."""
+    """The trace store is locked, is not a store, or has another version."""
 
     exit_code = ExitCode.STORE
 
@@ -79,9 +79,9 @@ class DependencyError(GpuctlError):
 
 
 def is_bug(error: BaseException) -> bool:
-    """Whether an error is none that gpuctl raises on purpose: any other exception, or a panic of a library in Rust.
+    """Return whether gpuctl did not raise this error on purpose: any other exception, or a panic of a Rust library.
 
-    A panic is no `Exception` in Python; Ctrl-C and what ends the process are no bugs.
+    A panic is not an `Exception` in Python; Ctrl-C and exceptions that end the process are not bugs.
     """
     return type(error).__name__ == "PanicException" or (
         isinstance(error, Exception) and not isinstance(error, GpuctlError)
@@ -89,11 +89,11 @@ def is_bug(error: BaseException) -> bool:
 
 
 def bug_of(error: BaseException, what: str) -> str:
-    """Name a bug that one file has shown.
+    """Return the error that reports a bug which one file has triggered.
 
     Args:
         error: what was raised.
-        what: was done with the file when it was, e.g. ``reading it as swf``.
+        what: was being done with the file, e.g. ``reading it as swf``.
     """
     first_line = next(iter(str(error).splitlines()), "")[:200]
     return (

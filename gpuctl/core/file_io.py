@@ -1,4 +1,4 @@
-"""Reads files whole, within a limit and never waiting for ever, and writes them whole or not at all."""
+"""Reads files whole, up to a limit and never blocking forever, and writes them whole or not at all."""
 
 from __future__ import annotations
 
@@ -35,15 +35,14 @@ def read_whole(
     """Read a file, a pipe or a device to its end.
 
     Args:
-        path: where.
-        most: bytes that it may have.
-        begins: what its first byte that is no white space has to be; of a file that begins otherwise, only the
-            beginning is read.
-        follow: a link, too.
+        path: its path.
+        most: most bytes that it may have.
+        begins: required first byte, white space aside; of a file that begins otherwise, only the beginning is read.
+        follow: follow a symbolic link.
         hint: what was expected, and what to do.
 
     Raises:
-        InputError: it cannot be read, has more than `most` bytes, or is a pipe into which nobody writes.
+        InputError: it cannot be read, has more than `most` bytes, or is a pipe without a writer.
     """
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
     pieces: list[bytes] = []
@@ -71,7 +70,7 @@ def read_whole(
 
 
 def read_head(path: Path, size: int) -> bytes:
-    """Return a regular file's first bytes, fewer where it has fewer; of anything else, such as a pipe, none.
+    """Return the first bytes of a regular file, up to `size`; nothing of anything else, such as a pipe.
 
     Raises:
         OSError: it cannot be read.
@@ -82,7 +81,7 @@ def read_head(path: Path, size: int) -> bytes:
 
 
 def parse_toml(data: bytes, place: str, hint: str | None = None) -> dict[str, Any]:
-    """Read a TOML file's text.
+    """Parse the text of a TOML file.
 
     Args:
         data: the text.
@@ -90,13 +89,13 @@ def parse_toml(data: bytes, place: str, hint: str | None = None) -> dict[str, An
         hint: what was expected.
 
     Raises:
-        InputError: it is none.
+        InputError: it is not TOML.
     """
     import tomllib
 
     try:
         return tomllib.loads(data.decode("utf-8"))
-    # a number of more than 4 300 digits is a ValueError, too
+    # an integer of more than 4300 digits also raises ValueError
     except ValueError as error:
         raise InputError(f"is not valid TOML: {str(error)[:200]}", path=place, hint=hint) from error
     except RecursionError:
@@ -113,7 +112,7 @@ def _large(path: Path, most: int, hint: str | None) -> InputError:
 
 
 class _Device:
-    """A regular file, or a device, which waits as long as it wants, as a terminal does."""
+    """A regular file, or a device, from which a read may block without limit, as from a terminal."""
 
     def __init__(self, number: int) -> None:
         os.set_blocking(number, True)
@@ -124,7 +123,7 @@ class _Device:
 
 
 class _Pipe:
-    """A pipe, of which something has to come now and then."""
+    """A pipe, from which data must arrive from time to time."""
 
     def __init__(self, path: Path, number: int) -> None:
         self._path, self._number = path, number
@@ -139,7 +138,7 @@ class _Pipe:
                 data = os.read(self._number, size)
             except BlockingIOError:
                 data = None
-            # at its very beginning there may be no writer yet
+            # at its very beginning there may not be a writer yet
             if data or (data is not None and self._some):
                 self._some = True
                 return data
@@ -157,16 +156,16 @@ class _Pipe:
 
 
 def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
-    """Write a file so that it is there whole or not at all.
+    """Write a file so that it is either complete or absent.
 
     Args:
         path: the file; an existing one is replaced at the end, but a device or a pipe is written to.
-        write: puts the bytes into the stream it is given.
+        write: writes the bytes to the stream that it receives.
 
     Raises:
         UsageError: the file cannot be written; nothing is left behind.
     """
-    path = resolved(path)  # where a link leads to
+    path = resolved(path)  # the target of a link
     if path.exists() and not path.is_file():
         _write_through(path, write)
         return
@@ -184,7 +183,7 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
 
 
 def _write_through(path: Path, write: Callable[[BinaryIO], None]) -> None:
-    """Write to a device or a pipe, as of ``>(gzip > FILE)``: it already exists, and is no file to replace."""
+    """Write to a device or a pipe, as of ``>(gzip > FILE)``: it already exists and cannot be replaced."""
     try:
         with path.open("wb") as file:
             write(file)

@@ -1,4 +1,4 @@
-"""What is known of one job: why it waited, where it ran, why it failed. The terminal, JSON and HTML render this."""
+"""All that is known of one job: why it waited, where it ran, why it failed; rendered by terminal, JSON and HTML."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class SampledReason:
     Attributes:
         reason: the scheduler's record.
         samples: at how many instants.
-        eligible: whether the attempt asked for GPUs then.
-        cause: what the cluster's state shows at most of these instants; None where it was not eligible.
+        eligible: whether the attempt requested GPUs then.
+        cause: the cause by the cluster's state at most of these instants; None if it was not eligible.
     """
 
     reason: str
@@ -28,13 +28,13 @@ class SampledReason:
 
 @dataclass(frozen=True)
 class Part:
-    """What of a wait one cause may be.
+    """The share of a wait that one cause may have.
 
     Attributes:
         cause: one of `gpuctl.core.causes.ALL_CAUSES`.
-        seconds: what is most likely.
-        low_s: the least seconds, given all that the logs leave open.
-        high_s: the most seconds; equal to `low_s` where nothing is open.
+        seconds: the most likely value.
+        low_s: the minimum, considering all that the logs leave open.
+        high_s: the maximum; equal to `low_s` if nothing is open.
     """
 
     cause: str
@@ -48,15 +48,15 @@ class Wait:
     """One wait.
 
     Attributes:
-        queued_ts: since when; None where the source does not tell.
-        seconds: how long; to the end of the log where it still waits; None where no source tells when it gave up.
+        queued_ts: its start; None if the source does not record it.
+        seconds: its length, up to the end of the log if it still waits; None if no source records when it gave up.
         still_waits: it has not started yet.
         never_started: it ended, or the log does, before it started.
-        parts: every cause with its seconds; empty where they are not known.
-        main: the cause with more seconds than any other may have; None where that is open.
-        behind_s: seconds while others of its queue waited for longer and could have started; None where not known.
-        scheduler_reason: the scheduler's last word on it.
-        sampled: what it said at instants.
+        parts: every cause with its seconds; empty if unknown.
+        main: the cause with more seconds than any other can have; None if that is open.
+        behind_s: seconds during which others of its queue that had waited longer could have started; None if unknown.
+        scheduler_reason: the last reason that the scheduler gave.
+        sampled: the reasons that it gave at several instants.
     """
 
     queued_ts: datetime | None
@@ -81,18 +81,18 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class Place:
-    """What an attempt held on one machine.
+    """The resources that an attempt held on one machine.
 
     Attributes:
         machine: its name.
-        rack: its rack, where it is known.
+        rack: its rack, if known.
         gpus: GPUs held there.
-        gpu_indices: which; None where the source does not tell.
+        gpu_indices: their indices; None if the source does not record them.
         estimated: `gpus` is a guess: spread evenly.
         gpu_type: of the node.
         machine_gpus: of the node.
-        others: so many other jobs held GPUs there meanwhile.
-        longest: those of them that did so for longest.
+        others: number of other jobs that held GPUs there at the same time.
+        longest: those of them that did so longest.
     """
 
     machine: str
@@ -108,7 +108,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Use:
-    """How an attempt used its GPUs, by telemetry: samples, mean and median utilization, share of samples of 0 (%)."""
+    """How an attempt used its GPUs by telemetry: samples, mean and median utilization, share of samples at 0 (%)."""
 
     samples: int
     mean_pct: float
@@ -119,7 +119,7 @@ class Use:
 
 @dataclass(frozen=True)
 class Line:
-    """A kept line of a log; `count`: in how many lines of it the same signature was found."""
+    """A line taken from a log; `count`: lines of the log with the same signature."""
 
     stream: str
     line_no: int
@@ -131,7 +131,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Log:
-    """A log; `of_all`: it does not say of which attempt it is."""
+    """A log; `of_all`: it does not record which attempt it belongs to."""
 
     stream: str
     path: str
@@ -142,7 +142,7 @@ class Log:
 
 @dataclass(frozen=True)
 class Cause:
-    """Why an attempt failed, as `gpuctl.joblogs.evidence.Verdict` has it, with the reason's title."""
+    """Why an attempt failed, as `gpuctl.joblogs.evidence.Verdict` states it, with the title of the reason."""
 
     reason: str
     title: str
@@ -158,7 +158,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Training:
-    """Training progress that the logs of one attempt tell, of one metric."""
+    """Training progress of one metric that the logs of one attempt report."""
 
     metric: str | None
     points: int
@@ -180,28 +180,28 @@ class Tried:
 
     Attributes:
         number: from 0.
-        state: how it ended; ``resized``: the job ran on with another number of GPUs, as the next attempt.
-        source_state: the source's own word.
-        reason: the source's words on its end.
+        state: how it ended; ``resized``: the job continued with another number of GPUs, as the next attempt.
+        source_state: the state as the source names it.
+        reason: the reason of its end as the source states it.
         gpus: GPUs.
         servers: nodes that it ran on.
-        fewest_servers: that could have held it.
-        racks: in so many racks.
-        fewest_racks: that could have held it.
+        fewest_servers: fewest nodes that could have held it.
+        racks: number of racks it ran in.
+        fewest_racks: fewest racks that could have held it.
         start_ts: its start.
         end_ts: its end.
         run_s: seconds it ran.
         gpu_hours: held.
         exit_code: of the program.
         exit_signal: that ended it.
-        preempted_by: the job that its GPUs went to.
-        wait: None where it is not known.
+        preempted_by: the job that received its GPUs.
+        wait: None if unknown.
         places: where it ran.
         use: of its GPUs; None without telemetry.
-        cause: why it failed; None where it did not.
+        cause: why it failed; None if it did not.
         logs: its logs.
-        lines: what their kept lines say.
-        training: what they say of training progress.
+        lines: the lines taken from them.
+        training: the training progress that they report.
     """
 
     number: int
@@ -231,13 +231,13 @@ class Tried:
 
 @dataclass(frozen=True)
 class Measure:
-    """A figure of the job beside those of jobs like it.
+    """A figure of the job compared with that of similar jobs.
 
     Attributes:
         name: ``wait_s`` (submission to first start), ``run_s`` (first start to last end) or ``util_pct`` (mean GPU
             utilization).
-        own: of this job; None where it is not known.
-        known: of so many of the others it is known.
+        own: of this job; None if unknown.
+        known: number of the others for which it is known.
         p10: their 10th percentile.
         p50: their median.
         p90: their 90th percentile.
@@ -257,9 +257,9 @@ class Similar:
 
     Attributes:
         alike: what they have in common with it, by name: user, name of the job, queue, GPUs.
-        jobs: how many: the 50 submitted nearest to it at most.
-        failed: so many of them failed, ran out of memory or lost a node.
-        measures: their figures beside its own.
+        jobs: their number: at most the 50 submitted nearest to it.
+        failed: number of them that failed, ran out of memory or lost a node.
+        measures: their figures compared with its own.
     """
 
     alike: dict[str, object]
@@ -270,7 +270,7 @@ class Similar:
 
 @dataclass(frozen=True)
 class Decision:
-    """One decision of a replayed policy about the job: second of the replay, what, GPUs, nodes, and why."""
+    """One decision of a replayed policy about the job: second of the replay, action, GPUs, nodes and reason."""
 
     t_s: float
     decision: str
@@ -286,14 +286,14 @@ class Explanation:
     Attributes:
         cluster: in the store.
         job: its id in the store.
-        asked: what the user called it.
-        facts: what the source tells of it, by name, in the order to be shown; what it does not tell is left out.
+        asked: the name that the user gave.
+        facts: facts that the source records, by name, in display order; missing ones are left out.
         attempts: in order.
-        never_started: its wait, where it has no attempt.
-        similar: jobs like it; None where there are fewer than five.
-        decisions: of the policy, where a replay wrote the store and its log of decisions is there.
-        decisions_from: the file that they are from.
-        notes: what a reader must know.
+        never_started: its wait, if it has no attempt.
+        similar: jobs like it; None if there are fewer than five.
+        decisions: of the policy, if a replay wrote the store and its log of decisions exists.
+        decisions_from: the file that holds them.
+        notes: caveats for the reader.
         version: gpuctl's version.
         command: the command line.
     """

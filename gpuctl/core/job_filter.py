@@ -1,7 +1,7 @@
-"""Which jobs a result is about: the filter that ``--user``, ``--queue``, ``--since`` and the like make.
+"""The filter that ``--user``, ``--queue``, ``--since`` and similar options make: the jobs that a result covers.
 
-A filter chooses jobs, and with them what is theirs: attempts, waits, telemetry, failures. What is a figure of the
-cluster (GPUs in use, quotas, why a job waited) is worked out over all jobs, whatever the filter chooses.
+A filter selects jobs with their attempts, waits, telemetry and failures. Figures of the cluster (GPUs in use, quotas,
+why a job waited) are always computed over all jobs.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _COMMA = re.compile(r"(?<!\\),")
 
 @dataclass(frozen=True)
 class JobFilter:
-    """What is asked for; a job is chosen that is all of it. False where nothing is.
+    """Conditions that a job must all meet. False if there are none.
 
     Attributes:
-        user: names, of which a job has one; empty: any. So ``queue``, ``account`` and ``state``.
+        user: names, one of which the job has; empty: any. The same for ``queue``, ``account`` and ``state``.
         gpus: the fewest and the most GPUs of a job.
-        since: submitted at this ISO date or time, or later; a replay of a CSV takes seconds, too.
+        since: submitted at this ISO date or time, or later; a replay of a CSV also accepts seconds.
         until: submitted before.
     """
 
@@ -56,11 +56,11 @@ class JobFilter:
 
     @property
     def names(self) -> dict[Name, tuple[str, ...]]:
-        """The names asked for, by what they are names of."""
+        """Return the requested names by their kind."""
         return {"user": self.user, "queue": self.queue, "account": self.account}
 
     def description(self, matching: int, of: int) -> Note:
-        """The filter as it would be given, and how many jobs it keeps."""
+        """Return the filter as options, and how many jobs match it."""
         words = [_option(kind, name) for kind in NAMES for name in self.names[kind]]
         words += [note("--state {state}", state=literal(name)) for name in self.state]
         if self.gpus is not None:
@@ -75,13 +75,13 @@ class JobFilter:
         )
 
     def check(self, known: Mapping[Name, Collection[str]]) -> None:
-        """Refuse names that no job has.
+        """Reject names that no job has.
 
         Args:
-            known: those that jobs have, by what they are names of.
+            known: names of the jobs, by kind.
 
         Raises:
-            UsageError: says which name is near.
+            UsageError: a name matches no job; the message suggests a similar one.
         """
         for kind, wanted in self.names.items():
             for name in wanted:
@@ -96,7 +96,7 @@ class JobFilter:
                     raise UsageError(f"--{kind} {name}: no job has this {kind}", hint=hint)
 
     def refuse_empty(self, of: int) -> None:
-        """Say that no job of so many is chosen.
+        """Report that none of so many jobs matches.
 
         Raises:
             UsageError: always.
@@ -117,10 +117,10 @@ def parse(
     since: str | None = None,
     until: str | None = None,
 ) -> JobFilter:
-    """The filter that options make; names may have commas between them, and a comma in a name a backslash before it.
+    """Return the filter that options make; commas separate names, and a backslash escapes a comma in a name.
 
     Raises:
-        UsageError: something of it makes no sense.
+        UsageError: a value is invalid.
     """
     states = states_of("--state", state)
     return JobFilter(
@@ -130,10 +130,10 @@ def parse(
 
 
 def states_of(option: str, given: Sequence[str]) -> tuple[str, ...]:
-    """States, commas between.
+    """Return the states of a comma-separated list.
 
     Raises:
-        UsageError: one of them is none.
+        UsageError: one of them is not a state.
     """
     states = _listed(given)
     for name in states:
@@ -143,10 +143,10 @@ def states_of(option: str, given: Sequence[str]) -> tuple[str, ...]:
 
 
 def instant(text: str, option: str) -> datetime:
-    """An ISO date or time; without a zone where it names none.
+    """Return an ISO date or time; without a zone if it names none.
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is not a date or time.
     """
     try:
         return datetime.fromisoformat(text)
@@ -157,7 +157,7 @@ def instant(text: str, option: str) -> datetime:
 
 
 def _option(kind: Kind, name: str) -> Note:
-    """One option, with its name in quotes where a shell would need them."""
+    """Return one option, its value quoted if a shell requires that."""
     if shlex.quote(name) == name:
         return note("--{kind} {name}", kind=literal(kind), name=NamedValue(kind, name))
     return note("--{kind} '{name}'", kind=literal(kind), name=NamedValue(kind, name))

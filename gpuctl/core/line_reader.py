@@ -1,4 +1,4 @@
-"""Reads a byte stream line by line without ever holding more than one piece of it."""
+"""Reads a byte stream line by line without ever holding more than one chunk of it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Line(NamedTuple):
 
     Attributes:
         line_no: 1-based.
-        data: its bytes without the line end (``\n`` or ``\r\n``); of a line over the limit, its beginning.
+        data: its bytes without the line end (``\n`` or ``\r\n``); only the beginning of a line over the limit.
         fault: why the line as a whole cannot be read, or None.
     """
 
@@ -50,14 +50,14 @@ class Line(NamedTuple):
 
 
 def numbered_lines(stream: BinaryIO, limit: int = LINE_LIMIT) -> Iterator[Line]:
-    """Yield every line of a stream, blank ones too, the last one also where it has no line end.
+    """Yield every line of a stream, including blank ones and a last one without a line end.
 
     A byte-order mark at the front is dropped.
 
     Args:
-        stream: decompressed bytes; where it says that it was cut off (``stream.truncated``), a last line without
-            a line end is not whole.
-        limit: most bytes that are kept of one line.
+        stream: decompressed bytes; if it was truncated (``stream.truncated``), a last line without a line end is
+            incomplete.
+        limit: most bytes to keep of one line.
     """
     number, rest, fault = 1, b"", None
     while chunk := stream.read(_CHUNK):

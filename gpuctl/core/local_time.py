@@ -1,4 +1,4 @@
-"""Turns the stamps of a log that names no zone into UTC, and takes differences of them."""
+"""Converts timestamps of a log without a time zone into UTC, and computes their differences."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LOCAL = re.compile(
 
 
 def check_timezone(timezone: str | None, option: str = "--timezone") -> None:
-    """Refuse what is no time zone.
+    """Reject an unknown time zone.
 
     Raises:
         UsageError: there is none of that name.
@@ -42,7 +42,7 @@ def check_timezone(timezone: str | None, option: str = "--timezone") -> None:
 
 
 def has_local_times(text: bytes) -> bool:
-    """Whether there is a time that a zone must be known for."""
+    """Return whether there is a time whose zone must be known."""
     return _LOCAL.search(text) is not None
 
 
@@ -50,10 +50,10 @@ class Stamp(NamedTuple):
     """One time of a log whose clock was set to a local zone.
 
     Attributes:
-        wall: what the clock showed, seconds since 1970-01-01 00:00:00 of that clock.
+        wall: the reading of the clock, in seconds since 1970-01-01 00:00:00 of that clock.
         utc: seconds since the epoch; of two readings the earlier one, unless ``second`` is true. A time that
             the clock skipped is counted on from the hour before the change.
-        later: the later reading, where the clock showed this time twice; else None.
+        later: the later reading, if the clock showed this time twice; else None.
         second: whether the later reading was taken.
     """
 
@@ -75,7 +75,7 @@ class WallClock:
         self._hours: dict[str, tuple[int, int | None]] = {}
 
     def read(self, text: str) -> Stamp | None:
-        """Return the stamp, or None where the text is none or its year is not in 1971 … 2199."""
+        """Return the stamp; None if the text is not one or its year is not in 1971 … 2199."""
         within = _WITHIN_HOUR.get(text[13:])
         if within is None:
             return None
@@ -92,7 +92,7 @@ class WallClock:
         return Stamp(wall, wall - first, wall - second if second < first else None)
 
     def _hour(self, text: str) -> tuple[int, int | None] | None:
-        """Wall seconds at the start of an hour, and its offset from UTC where that is one and the same throughout."""
+        """Return the wall seconds at the start of an hour, and its offset from UTC if constant within the hour."""
         try:
             start = datetime.strptime(text, "%Y-%m-%d %H").replace(tzinfo=UTC)
         except ValueError:
@@ -106,13 +106,13 @@ class WallClock:
     def _offsets(self, wall: int) -> tuple[int, int]:
         local = (_EPOCH + timedelta(seconds=wall)).replace(tzinfo=self._zone)
         first, second = local.utcoffset(), local.replace(fold=1).utcoffset()
-        if first is None or second is None:  # a zone from zoneinfo always knows
+        if first is None or second is None:  # a zone from zoneinfo always has an offset
             raise AssertionError
         return int(first.total_seconds()), int(second.total_seconds())
 
 
 def settle(stamp: Stamp, before: Stamp | None) -> Stamp:
-    """Choose between the two readings of a stamp by the one logged before it.
+    """Choose between the two readings of a stamp by the stamp logged before it.
 
     The earlier reading stands, unless the stamp before it lies in the same doubled hour and would come after it.
     """
@@ -122,9 +122,9 @@ def settle(stamp: Stamp, before: Stamp | None) -> Stamp:
 
 
 def elapsed(start: Stamp, end: Stamp) -> int:
-    """Seconds from one stamp to another, negative where the second one is earlier.
+    """Return the seconds from one stamp to another; negative if the second one is earlier.
 
-    This is the difference of what the clock showed, as everyone who publishes on such logs takes it, except where
-    a later reading was taken (`settle`): there it is the difference of the instants.
+    This is the difference of the clock's readings, as publications on such logs compute it, except if a later reading
+    was taken (`settle`): then it is the difference of the instants.
     """
     return end.utc - start.utc if start.second or end.second else end.wall - start.wall

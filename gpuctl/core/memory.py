@@ -1,4 +1,4 @@
-"""What a process holds of the machine's memory."""
+"""Returns unused memory of the process to the system."""
 
 from __future__ import annotations
 
@@ -14,22 +14,21 @@ _DONTNEED = 4
 
 
 def give_back() -> None:
-    """Give the system back what was freed and the C library keeps for later: tens of MB after millions of rows.
+    """Return freed memory that the C library keeps for later use: tens of MB after millions of rows.
 
-    Elsewhere than with glibc nothing is done.
+    Without glibc this does nothing.
     """
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def give_back_library(name: str) -> None:
-    """Give the system back the pages of a library that is not needed for now; what is used again is read again.
+    """Release the pages of a library that is not needed for now; the system reads them again on use.
 
-    Only pages that are as they stand in the library's file: its code and constants. Elsewhere than on Linux nothing is
-    done.
+    Only unmodified pages of the library's file: its code and constants. Except on Linux this does nothing.
 
     Args:
-        name: what the name of the library's file begins with.
+        name: prefix of the name of the library's file.
     """
     with suppress(AttributeError, OSError):
         advise = ctypes.CDLL(None).madvise
@@ -39,7 +38,7 @@ def give_back_library(name: str) -> None:
 
 
 def _unchanged(name: str) -> list[tuple[int, int]]:
-    """From where to where the library lies in memory, but for what can be written to or has been."""
+    """Return the address ranges of the library in memory, except pages that are writable or were written."""
     found: list[tuple[int, int]] = []
     place = None
     for line in Path("/proc/self/smaps").read_text(encoding="utf-8", errors="replace").splitlines():

@@ -1,9 +1,9 @@
-"""Sentences of ours for users, which know which of their characters are somebody's name.
+"""Sentences for users that record which of their characters are names from the data.
 
-`note` makes one of a template and typed arguments: numbers, names of a kind (`NamedValue`), and other notes. It is the
-text, as a ``str``, so that whatever prints, sorts or writes it needs to know no more. What shows results to strangers
-(``gpuctl report --anonymise``) replaces its names by their kind, and never reads the sentence itself; a ``str`` that
-is no `Note` may hold anything, and is replaced as a whole.
+`note` builds one from a template and typed arguments: numbers, names of a kind (`NamedValue`), and other notes. A note
+is a ``str``, so that code that prints, sorts or writes it needs nothing else. Code that shows results to strangers
+(``gpuctl report --anonymise``) replaces its names by their kind and never parses the sentence; a ``str`` that is not a
+`Note` may hold anything, and is replaced as a whole.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 def known_kind(word: str) -> Kind:
-    """The kind of that name, as a file tells it; ``value`` for one that only a newer gpuctl knows."""
+    """Return the kind of that name, as read from a file; ``value`` for one that only a newer gpuctl has."""
     return next((kind for kind in KINDS if kind == word), "value")
 
 
 @dataclass(frozen=True)
 class NamedValue:
-    """What stands for itself in a sentence: a name that is not ours, of a kind."""
+    """An argument of a sentence: a name from the data, of a kind."""
 
     kind: Kind
     text: str
 
 
 class Span(NamedTuple):
-    """Where in a note a name stands: its characters from ``begin`` up to ``end``."""
+    """The characters of a note that are a name: from ``begin`` up to ``end``."""
 
     begin: int
     end: int
@@ -49,18 +49,18 @@ class Span(NamedTuple):
 
 
 class Note(str):
-    """A sentence of ours, and where names stand in it.
+    """A sentence and the positions of names in it.
 
     Args:
         text: the sentence.
-        named: its names, in order and apart from one another.
+        named: its names, in order, not overlapping.
     """
 
     __slots__ = ("named",)
     named: tuple[Span, ...]
 
     def __new__(cls, text: str, named: tuple[Span, ...] = ()) -> Note:
-        """Make one; `note` is what sentences are made with."""
+        """Make a note; use `note` to build a sentence."""
         self = super().__new__(cls, text)
         self.named = named
         return self
@@ -72,7 +72,7 @@ class Note(str):
         """Return the sentence with other names.
 
         Args:
-            how: what stands in the place of a name, given its kind and the name.
+            how: returns the replacement of a name, from its kind and the name.
         """
         parts: list[str | NamedValue] = []
         end = 0
@@ -91,16 +91,16 @@ NONE = Note("")
 
 
 def note(template: str, /, **arguments: Argument) -> Note:
-    """Return a sentence of ours.
+    """Build a sentence from a template.
 
     Args:
-        template: its text, with ``{name}`` or ``{name:format}`` in the place of an argument, as `str.format` has them,
+        template: its text, with ``{name}`` or ``{name:format}`` for an argument, as in `str.format`,
             and ``{name|one|many}`` for words that depend on its number: ``{n:,} {n|job has|jobs have} no end``, or
-            ``{n:,} job{n||s}``. Written out where it is called: no part of it is data.
-        arguments: what stands there.
+            ``{n:,} job{n||s}``. A literal at the call: no part of it is data.
+        arguments: values of the arguments.
 
     Raises:
-        TypeError: an argument is text of which nobody says whose it is.
+        TypeError: an argument is text whose origin is not stated.
     """
     parts: list[str | NamedValue | Note] = []
     for text, name, form, _ in Formatter().parse(template):
@@ -112,32 +112,32 @@ def note(template: str, /, **arguments: Argument) -> Note:
 
 
 def fields(template: str) -> set[str]:
-    """The names of the arguments of a template."""
+    """Return the names of the arguments of a template."""
     return {name.partition("|")[0] for _, name, _, _ in Formatter().parse(template) if name is not None}
 
 
 def in_plural(template: str) -> str:
-    """Return a template with the words for many in the place of all that depend on a number."""
+    """Return a template with the plural in place of all words that depend on a number."""
     return re.sub(r"\{\w+\|[^|{}]*\|([^|{}]*)\}", r"\1", template)
 
 
 def listed(kind: Kind, names: Iterable[str], most: int | None = None) -> Note:
-    """Return names, with commas.
+    """Return names, separated by commas.
 
     Args:
         kind: of each.
         names: the names.
-        most: so many of them at most.
+        most: most names to list.
     """
     some = list(names)[:most]
     return together(", ", [named(kind, name) for name in some])
 
 
 def together(between: str, notes: Sequence[Note]) -> Note:
-    """Return several as one.
+    """Join several notes into one.
 
     Args:
-        between: what of ours stands between them.
+        between: separator, literal text.
         notes: the sentences.
     """
     parts: list[str | NamedValue | Note] = []
@@ -152,27 +152,27 @@ def named(kind: Kind, name: str) -> Note:
 
 
 def literal(word: str) -> Note:
-    """Return a word of ours that is no template: one of a fixed set that the code holds, never data."""
+    """Return a literal word that is not a template: one of a fixed set in the code, never data."""
     return Note(word)
 
 
 def counted(count: int, word: str) -> Note:
-    """Return ``1 row``, ``2 rows``, ``1,234 rows``: the word is written out where this is called."""
+    """Return ``1 row``, ``2 rows``, ``1,234 rows``: the word is a literal at the call."""
     return Note(plural(count, word))
 
 
 def untrusted(text: str) -> Note:
-    """Return a text of which is not known which parts of it are names: all of it counts as one."""
+    """Return a text of unknown origin: all of it counts as one name."""
     return text if isinstance(text, Note) else named("text", text)
 
 
 def is_foreign(text: Note) -> bool:
-    """Whether nothing of a note is ours: it is one text of which not known is which parts are names."""
+    """Return whether a note is one text of unknown origin, without literal text."""
     return text.named == (Span(0, len(text), "text"),)
 
 
 def _is_one(value: Argument) -> bool:
-    """Whether what is counted is in the singular; of a note, whether it is ``1`` or begins with it: ``1 row``."""
+    """Return whether a count is singular; for a note, whether it is ``1`` or begins with it: ``1 row``."""
     if isinstance(value, NamedValue):
         return value.text == "1"
     return value.split(" ", 1)[0] == "1" if isinstance(value, Note) else value == 1

@@ -1,9 +1,9 @@
-"""The one rule for numbers that people read; files for programs (JSON, CSV, Parquet) hold the values themselves.
+"""The single rule for numbers that people read; files for programs (JSON, CSV, Parquet) hold the values themselves.
 
-- Three significant digits, no more than three decimals, no zeros that say nothing; all digits before the point, with a
+- Three significant digits, no more than three decimals, no meaningless zeros; all digits before the point, with a
   comma between thousands: ``13,703``, ``298``, ``81.6``, ``4.49``, ``0.168``, ``<0.001``.
-- Shares have one decimal: ``72.1 %``, ``<0.1 %`` for what is not none, ``>99.9 %`` for what is not all.
-- Durations are in s, min, h or d: the smallest in which the middle one of a quantity is below 120 s, 120 min or 48 h.
+- Shares have one decimal: ``72.1 %``, ``<0.1 %`` if above 0, ``>99.9 %`` if below 100.
+- Durations are in s, min, h or d: the smallest unit in which the median of a quantity is below 120 s, 120 min or 48 h.
   A quantity has one unit in all tables and sentences of a result (`gpuctl.reports.units`).
 - Sums of hours over jobs stay in hours, as GPU-hours do.
 - Bytes are in kB, MB, GB or TB, powers of 1000.
@@ -45,8 +45,8 @@ def number(value: float | None, unit: str = "-") -> str:
 
     Args:
         value: the number; None and NaN are a dash.
-        unit: ``%`` gets one decimal; ``-``, a number without a unit such as a ratio, has three digits however small it
-            is (``3.20e-05``).
+        unit: ``%`` gets one decimal; ``-``, a number without a unit such as a ratio, has three digits even if it is
+            small (``3.20e-05``).
     """
     if value is None or math.isnan(value):
         return MISSING
@@ -65,13 +65,13 @@ def number(value: float | None, unit: str = "-") -> str:
 
 def _digits(value: float, decimals: int) -> str:
     text = f"{value:,.{decimals}f}"
-    # 2.5 and 8 are exact; of 2.5004, the zero says that it is no more than 2.50
+    # 2.5 and 8 are exact; for 2.5004, the trailing zero shows that it is rounded to 2.50
     exact = round(value, decimals) == value
     return text.rstrip("0").rstrip(".") if decimals and exact else text
 
 
 def _share(value: float) -> str:
-    # A share that is not quite none or all must not read as if it were; a sum of floats may miss by less.
+    # A share that is not quite 0 or 100 must not read as if it were; a sum of floats may deviate by less.
     if _DUST < value < 0.05:
         return "<0.1"
     if 99.95 <= value < 100 - _DUST:
@@ -80,12 +80,12 @@ def _share(value: float) -> str:
 
 
 def percent(value: float | None) -> str:
-    """Return ``72.1 %``; a dash where the share is not known."""
+    """Return ``72.1 %``; a dash if the share is unknown."""
     return MISSING if value is None or not math.isfinite(value) else f"{number(value, '%')} %"
 
 
 def unit_of(seconds: Iterable[float | None]) -> Unit:
-    """Return the unit of durations that are one quantity: that which suits the middle one of those that are not 0."""
+    """Return the unit for durations of one quantity: the one that suits the median of those that are not 0."""
     sizes = [abs(value) for value in seconds if value is not None and math.isfinite(value) and value]
     middle = median(sizes) if sizes else 0.0
     return next((unit for unit, below in _BELOW if middle < below), DAY)
@@ -97,7 +97,7 @@ def timed(seconds: float | None, unit: Unit) -> str:
 
 
 def lasting(seconds: float | None, unit: Unit | None = None) -> str:
-    """Return a duration with its unit: ``4.49 h``; in the unit that suits it, unless one is given."""
+    """Return a duration with its unit: ``4.49 h``; by default in the unit that suits it."""
     if seconds is None or not math.isfinite(seconds):
         return MISSING
     unit = unit or unit_of([seconds])

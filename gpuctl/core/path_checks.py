@@ -1,6 +1,6 @@
-"""What a path names: whether it is there, where it leads to, whether it stays within a folder.
+"""Checks of paths: whether a path exists, where it leads, and whether it stays within a folder.
 
-A text that no path can be names nothing.
+A text that cannot be a path names nothing.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def is_file(path: str | Path) -> bool:
-    """Whether there is such a file; false also for what is too long, or holds what no path may hold."""
+    """Return whether this file exists; false also for a path that is too long or has invalid characters."""
     try:
         return Path(path).is_file()
     except (OSError, ValueError):
@@ -17,7 +17,7 @@ def is_file(path: str | Path) -> bool:
 
 
 def is_folder(path: str | Path) -> bool:
-    """Whether there is such a directory; false also for what no path can be."""
+    """Return whether this directory exists; false also for a text that cannot be a path."""
     try:
         return Path(path).is_dir()
     except (OSError, ValueError):
@@ -25,7 +25,7 @@ def is_folder(path: str | Path) -> bool:
 
 
 def exists(path: str | Path) -> bool:
-    """Whether there is anything of that name; false also for what no path can be."""
+    """Return whether anything of that name exists; false also for a text that cannot be a path."""
     try:
         return Path(path).exists()
     except (OSError, ValueError):
@@ -33,7 +33,7 @@ def exists(path: str | Path) -> bool:
 
 
 def resolved(path: Path) -> Path:
-    """Return where a path leads to; where links lead in a circle, the path itself, made absolute."""
+    """Return the target of a path; if links form a cycle, the path itself, made absolute."""
     try:
         return path.resolve()
     except (RuntimeError, OSError):
@@ -41,7 +41,7 @@ def resolved(path: Path) -> Path:
 
 
 def within(folder: Path, name: str) -> Path | None:
-    """Return the place of that name in a folder; None: it is outside of it, perhaps by a link, or no path."""
+    """Return the place of that name in a folder; None if it lies outside, perhaps by a link, or is not a path."""
     try:
         place = folder / name
         inside = place.resolve().is_relative_to(folder.resolve())

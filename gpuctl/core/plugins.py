@@ -1,7 +1,7 @@
-"""What others add to gpuctl: by entry points of installed packages, or in a file that the user names.
+"""Extensions of gpuctl: from entry points of installed packages, or from a file that the user names.
 
-Nothing of a package is imported before it is used. What is installed is trusted by that; a file is run only where the
-user names it.
+Nothing of a package is imported before it is used. Installed packages are trusted; a file is run only if the user names
+it.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Plugin:
     """An entry point of an installed package; nothing of it is imported yet.
 
     Attributes:
-        word: what it is, in the singular: ``policy``, ``format`` …
-        name: what it is called.
-        origin: where it is from: ``package NAME VERSION``.
-        rivals: where others of the same name are from; with any, none of them can be used by that name.
+        word: its kind, in the singular: ``policy``, ``format`` …
+        name: its name.
+        origin: its origin: ``package NAME VERSION``.
+        rivals: origins of others with the same name; if there are any, none of them can be used by that name.
         point: the entry point.
     """
 
@@ -44,7 +44,7 @@ class Plugin:
     point: EntryPoint
 
     def load(self) -> object:
-        """Import what the entry point names.
+        """Import the object of the entry point.
 
         Raises:
             UsageError: others have the same name.
@@ -59,9 +59,9 @@ class Plugin:
             raise self.broken(f"it cannot be loaded: {type(error).__name__}: {error}") from error
 
     def files(self, ending: str) -> dict[str, str]:
-        """The text of the files of one kind beside the module that the entry point names, by name without the ending.
+        """Return the text of the files of one kind next to the entry point's module, by name without the ending.
 
-        Where it names something in the module, ``MODULE:NAME``, that file alone.
+        If it names something in the module, ``MODULE:NAME``, only that file.
 
         Raises:
             InputError: the module cannot be imported, or a file is not text.
@@ -83,7 +83,7 @@ class Plugin:
         return dict(sorted(found.items()))
 
     def refuse_rivals(self) -> None:
-        """Raise where others have the same name.
+        """Raise an error if others have the same name.
 
         Raises:
             UsageError: some have.
@@ -95,7 +95,7 @@ class Plugin:
             )
 
     def broken(self, what: str) -> InputError:
-        """The error that says what is wrong with it."""
+        """Return the error that describes its fault."""
         return InputError(
             f"{self.word} {self.name!r} of {self.origin}: {what}",
             hint="this is a fault of that package, not of gpuctl: update or uninstall it",
@@ -103,12 +103,12 @@ class Plugin:
 
 
 def installed(word: str, group: str, built_in: Collection[str] = ()) -> tuple[Plugin, ...]:
-    """What packages add to a group of entry points, by name; nothing is imported.
+    """Return the extensions that packages add to a group of entry points, by name; nothing is imported.
 
     Args:
-        word: what one of them is, for messages.
+        word: their kind, in the singular, for messages.
         group: ``gpuctl.policies`` …
-        built_in: names that gpuctl itself has taken.
+        built_in: names that gpuctl itself uses.
     """
     found = _points(group)
     origins: dict[str, list[str]] = {name: [BUILT_IN] for name in built_in}
@@ -120,7 +120,7 @@ def installed(word: str, group: str, built_in: Collection[str] = ()) -> tuple[Pl
 
 
 def origin(name: str, there: Iterable[Plugin]) -> str:
-    """Where what has that name is from: built in, a package and its version, or a file."""
+    """Return the origin of a name: built in, a package and its version, or a file."""
     file = split_file(name)
     if file is not None:
         return f"file {file[0]}"
@@ -129,7 +129,7 @@ def origin(name: str, there: Iterable[Plugin]) -> str:
 
 @cache
 def _every_point() -> Any:
-    """The entry points of all packages, with ``select(group=)``: to look through these takes as long for one group."""
+    """Return the entry points of all packages, with ``select(group=)``; reading all takes as long as one group."""
     from importlib.metadata import entry_points
 
     return entry_points()
@@ -157,17 +157,17 @@ def _without(origins: Sequence[str], own: str) -> tuple[str, ...]:
 
 
 def split_file(text: str, ending: str = ".py") -> tuple[Path, str] | None:
-    """The parts of ``FILE.py:NAME``; None where a text is no such thing."""
+    """Return the parts of ``FILE.py:NAME``; None if a text is not of that form."""
     path, colon, name = text.rpartition(":")
     return (Path(path), name) if colon and path.endswith(ending) else None
 
 
 def of_file(path: Path, word: str, usage: str) -> ModuleType:
-    """Run a file that the user has named, once; it is the same module however often it is asked for.
+    """Run a file that the user has named, once; later calls return the same module.
 
     Args:
         path: of the file.
-        word: what is looked for in it, for messages.
+        word: the kind of object wanted from it, for messages.
         usage: how it is named on the command line.
 
     Raises:
@@ -185,10 +185,10 @@ def _module(path: Path, word: str, code: bytes) -> ModuleType:
 
     module = ModuleType(f"{path.stem}_{sha256(code).hexdigest()[:12]}")
     module.__file__ = str(path)
-    # where dataclasses look for what their annotations mean
+    # dataclasses look up the names of annotations here
     sys.modules[module.__name__] = module
     try:
-        # the user's own file, named on the command line: running it is what was asked for
+        # the user named this file on the command line in order to run it
         exec(compile(code, str(path), "exec"), module.__dict__)  # noqa: S102
     except SyntaxError as error:
         raise InputError(f"not Python: {error.msg}", path=str(path), line=error.lineno) from error
@@ -200,7 +200,7 @@ def _module(path: Path, word: str, code: bytes) -> ModuleType:
 
 
 def own_fault(error: BaseException, path: str, what: str, word: str = "policy") -> InputError:
-    """An error that a user's own code raised, with the line of their file that it came from."""
+    """Return an error for an exception that a user's own code raised, with the line of their file."""
     line = None
     at = error.__traceback__
     while at is not None:

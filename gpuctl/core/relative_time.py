@@ -1,6 +1,6 @@
-"""Times of traces that count seconds from a start of their own: kept as seconds since 1970, and shown without a date.
+"""Times of traces that count seconds from their own start: stored as seconds since 1970, shown without a date.
 
-No log of a cluster that gpuctl reads was written before 1980, so that an earlier time is one of these.
+No cluster log that gpuctl reads is older than 1980: earlier times are relative ones.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ DAY_S = 86_400
 
 
 def is_relative(seconds: float) -> bool:
-    """Whether a time, in seconds since 1970, has no date."""
+    """Return whether a time, in seconds since 1970, has no date."""
     return 0 <= seconds < BEFORE_S
 
 
 def shown(seconds: float) -> str:
-    """``day 12 03:04:05``: whole days since the start, and the time since then."""
+    """Return ``day 12 03:04:05``: whole days since the start, and the time since then."""
     whole = int(seconds)
     hours, rest = divmod(whole % DAY_S, 3600)
     part = f"{seconds - whole:.6f}"[1:].rstrip("0").rstrip(".")
@@ -29,7 +29,7 @@ def shown(seconds: float) -> str:
 
 
 def without_date(time: datetime) -> str | None:
-    """A time as `shown` has it, where it has no date; else None."""
+    """Return a relative time as `shown` formats it; None for a time with a date."""
     from datetime import UTC
 
     stamp = (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()

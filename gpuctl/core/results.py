@@ -1,4 +1,4 @@
-"""What an analysis returns and every renderer reads: documented tables, and where they came from."""
+"""Results of an analysis, read by every renderer: documented tables and their origin."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Column:
     """One documented column of a result table.
 
     Attributes:
-        name: the column's name in the frame and in every export; ends in its unit where it has one
+        name: the column's name in the frame and in every export; ends in its unit if it has one
             (``wait_s``, ``gpu_hours``, ``jobs_pct``).
         unit: ``s``, ``min``, ``h``, ``GPU-h``, ``GPUs``, ``%``, ``jobs`` … or ``-``.
         description: its definition.
@@ -30,12 +30,12 @@ class Column:
 
 
 def ends(name: str, unit: str, over: str = "", *, pct: int = 90) -> tuple[Column, Column]:
-    """The columns of the ends of an interval.
+    """Return the two columns of an interval.
 
     Args:
-        name: with ``{}`` in the place of ``low`` or ``high``.
+        name: with ``{}`` in place of ``low`` or ``high``.
         unit: of both.
-        over: what it is an interval over, and when it is empty; begins with a comma or a semicolon.
+        over: what the interval covers, and when it is empty; begins with a comma or a semicolon.
         pct: its level.
     """
     return (
@@ -46,25 +46,25 @@ def ends(name: str, unit: str, over: str = "", *, pct: int = 90) -> tuple[Column
 
 @dataclass(frozen=True)
 class ResultTable:
-    """One result table; the terminal, JSON, CSV, Parquet and HTML all render this same table.
+    """One result table, rendered by terminal, JSON, CSV, Parquet and HTML.
 
     Attributes:
         name: its stable name (``status``, ``queue_delays``); file names are made from it.
-        section: the group it is shown in (``overview``, ``runtime``, ``queueing`` …).
+        section: the group that it belongs to (``overview``, ``runtime``, ``queueing`` …).
         title: a heading.
         question: the question it answers, one sentence.
-        population: what is counted and what is left out and why, with the numbers of this trace.
-        notes: definitions and warnings that hold for this trace (an inferred quota, a clock change).
+        population: which rows are counted, and which are left out and why, with the numbers of this trace.
+        notes: definitions and warnings for this trace (an inferred quota, a clock change).
         columns: one for each column of ``frame``, in order.
         frame: the rows.
-        detail: true for tables with one row a job or attempt, and for the points of a curve: exported
+        detail: true for tables with one row per job or attempt, and for the points of a curve: exported
             and charted, not printed.
-        first_columns: so many of its columns answer the question; a terminal shows no more of them unless the table is
-            asked for by name. 0: all of them.
-        key_columns: what a page shows of a table with many columns until all of them are asked for. Empty: the first.
-        charts: declarations of charts (`gpuctl.core.charts`) of a table that others' SQL made; those of gpuctl's own
-            tables go by the table's name.
-        sentences: what its columns of sentences hold, each once.
+        first_columns: number of leading columns that answer the question; a terminal shows the others only if the table
+            is requested by name. 0: all of them.
+        key_columns: the columns of a wide table that a page shows until the reader expands it. Empty: the first.
+        charts: chart declarations (`gpuctl.core.charts`) of a table from third-party SQL; those of gpuctl's own tables
+            are found by the table's name.
+        sentences: the distinct values of its columns of sentences.
     """
 
     name: str
@@ -84,7 +84,7 @@ class ResultTable:
 
 @dataclass(frozen=True)
 class SourceInfo:
-    """One row of the ``sources`` ledger: a file that went into the store.
+    """One row of the ``sources`` ledger: a file that was loaded into the store.
 
     ``rows_in`` = ``rows_loaded`` + ``rows_already_stored`` + ``rows_rejected``, always.
     """
@@ -101,18 +101,18 @@ class SourceInfo:
 
 @dataclass(frozen=True)
 class Analysis:
-    """Everything one ``gpuctl analyze`` found out.
+    """The complete result of one ``gpuctl analyze``.
 
     Attributes:
         cluster: the cluster's name in the store.
-        tables: in the order they are to be shown.
+        tables: in display order.
         sections: (key, heading) of the groups of tables, in the order they are to be shown.
-        sources: what the store was made from.
-        settings: the choices that shape the figures, by name (``definition``, ``quotas`` …); a name that is not only of
-            our words is a note.
+        sources: the files that the store was loaded from.
+        settings: the choices that shape the figures, by name (``definition``, ``quotas`` …); a value with names from
+            the data is a note.
         command: the command line, as the user gave it.
-        version: gpuctl's version that found it out.
-        warnings: what a reader must know before trusting the figures.
+        version: version of gpuctl that computed it.
+        warnings: caveats for the reader of the figures.
     """
 
     cluster: Note
@@ -125,5 +125,5 @@ class Analysis:
     warnings: tuple[Note, ...] = ()
 
     def table(self, name: str) -> ResultTable | None:
-        """Return the table of that name, or None where this analysis does not have it."""
+        """Return the table of that name; None if this analysis lacks it."""
         return next((t for t in self.tables if t.name == name), None)

@@ -1,4 +1,4 @@
-"""Small CSV files in which a site says what its logs do not: most of them two columns, a name and a value."""
+"""Small CSV files with facts that a site's logs lack: most of them two columns, a name and a value."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def rows(path: Path, keys: tuple[str, ...], value: str) -> Iterator[tuple[int, t
 
     Args:
         path: the file.
-        keys: names that the column of names may have.
+        keys: accepted headers of the column of names.
         value: the name of the column of values.
 
     Raises:
@@ -33,7 +33,7 @@ def rows(path: Path, keys: tuple[str, ...], value: str) -> Iterator[tuple[int, t
 
 
 def table(path: Path, needed: tuple[str, ...], optional: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the line number and the cells of each row by column; those of an optional column that is not there are "".
+    """Yield the line number and cells of each row by column; a missing optional column yields "".
 
     Raises:
         InputError: it cannot be read, lacks a column or a cell of those needed, or has too many rows.

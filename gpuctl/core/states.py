@@ -1,4 +1,4 @@
-"""The one enumeration of job and attempt states that every source is mapped to."""
+"""The one enumeration of job and attempt states, to which every source is mapped."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class State(StrEnum):
-    """What became of a job or attempt; the source's own word is kept beside it as ``source_state``."""
+    """Final or current state of a job or attempt; ``source_state`` holds the source's own word."""
 
     PENDING = "pending"
     RUNNING = "running"

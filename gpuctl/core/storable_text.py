@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def storable(text: str) -> str:
-    """Return text with halves of surrogates written out: names of files that are no UTF-8, and JSON, may hold such."""
+    """Return text with lone surrogates written out: names of files that are not UTF-8, and JSON, may hold them."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -25,11 +25,11 @@ _SINGULAR = {
 
 
 def agreeing(count: int, phrase: str) -> str:
-    """What is said of several, as ``have no end``, of that many: ``has no end`` of one.
+    """Make a verb phrase, as ``have no end``, agree with a count: ``has no end`` for one.
 
     Args:
-        count: of what it is said.
-        phrase: begins with the verb, in the plural; a verb that has one form for both stays as it is.
+        count: number of the subject.
+        phrase: begins with the verb in the plural; a verb with one form for both is unchanged.
     """
     verb, space, rest = phrase.partition(" ")
     return f"{_SINGULAR.get(verb, verb) if count == 1 else verb}{space}{rest}"

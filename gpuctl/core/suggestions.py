@@ -1,4 +1,4 @@
-"""Names that a user wrote, held against those that there are."""
+"""Suggestions for misspelt names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHOWN = 5
 
 
 def meant(name: str, known: Iterable[str], otherwise: str = "") -> str:
-    """A hint for a name that there is not: those that are spelt like it, else `otherwise`, or all that there are."""
+    """Return a hint for an unknown name: similar names, else `otherwise`, else all known names."""
     from difflib import get_close_matches
 
     names = list(known)
@@ -22,16 +22,16 @@ def meant(name: str, known: Iterable[str], otherwise: str = "") -> str:
 
 
 def check_queues(given: Iterable[str], known: Collection[str]) -> None:
-    """Refuse quotas of queues that a trace does not have, where one of its own is left without: names may be misspelt.
+    """Reject quotas for unknown queues if a queue of the trace has none: the names may be misspelt.
 
-    Where every queue has its quota, others are of queues that no job of the trace is in, which does no harm.
+    If every queue has its quota, the others belong to queues without a job in the trace, which is harmless.
 
     Args:
-        given: queues that the user gave quotas of.
+        given: queues for which the user set quotas.
         known: those of the trace.
 
     Raises:
-        InputError: there is such a queue; says which name is near.
+        InputError: there is such a queue; the message suggests a similar name.
     """
     from difflib import get_close_matches
 

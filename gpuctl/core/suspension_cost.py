@@ -1,8 +1,8 @@
-"""What suspending and resuming a training job costs: PickyMan's model, for one job.
+"""The cost of suspending and resuming a training job: PickyMan's model, for one job.
 
 Reconstructed from the published abstract (PickyMan, IPCCC 2022, doi 10.1109/IPCCC55026.2022.9894345): that a job must
-finish its epoch before it is suspended, and must load its model and its training data to resume, is theirs; the form
-of each part and all constants are ours.
+finish its epoch before it is suspended, and must load its model and its training data to resume, comes from the paper;
+the form of each part and all constants are gpuctl's.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Costs:
     """What one suspension costs a job.
 
     Attributes:
-        suspend_s: seconds from the request until its GPUs are free; up to the end of the epoch the job goes on.
+        suspend_s: seconds from the request until its GPUs are free; the job continues to the end of its epoch.
         resume_s: seconds from its next start until it makes progress.
-        loss_s: seconds on GPUs without progress that counts, in all.
+        loss_s: total seconds on GPUs without lasting progress.
     """
 
     suspend_s: float
@@ -41,15 +41,15 @@ class Costs:
 
 
 def costs(stop_s: float, resume_s: float, *, epoch_s: float, phase_s: float, mode: Mode) -> Costs:
-    """Put the parts of a suspension together.
+    """Add up the parts of a suspension.
 
     Args:
         stop_s: seconds to write the checkpoint and to stop.
         resume_s: seconds to start and to read the checkpoint and data.
         epoch_s: length of an epoch; inf: the job has none.
         phase_s: time since the epoch began.
-        mode: ``epoch``: the job finishes its epoch first; ``now``: it is stopped after a checkpoint at once; ``abort``:
-            it is stopped without one, and what it has done in this epoch is done again.
+        mode: ``epoch``: the job finishes its epoch first; ``now``: it writes a checkpoint and stops at once; ``abort``:
+            it stops without one and repeats its work of this epoch.
     """
     if mode == "abort":
         return Costs(STOP_S, resume_s, phase_s + resume_s)
@@ -58,10 +58,10 @@ def costs(stop_s: float, resume_s: float, *, epoch_s: float, phase_s: float, mod
 
 
 def stop_seconds(checkpoint_bytes: float, rate: float = NODE_RATE) -> float:
-    """Seconds to write a checkpoint at `rate` bytes a second, and to stop."""
+    """Return the seconds to write a checkpoint at `rate` bytes per second and to stop."""
     return STOP_S + checkpoint_bytes / rate
 
 
 def resume_seconds(checkpoint_bytes: float, first_bytes: float = 0.0, rate: float = NODE_RATE) -> float:
-    """Seconds to start, and to read a checkpoint and the data that the first step waits for."""
+    """Return the seconds to start, and to read a checkpoint and the data that the first step needs."""
     return START_S + (checkpoint_bytes + first_bytes) / rate

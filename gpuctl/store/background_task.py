@@ -1,4 +1,4 @@
-"""Runs work in a thread while its owner continues; the owner later collects its end or its error."""
+"""Runs work in a thread while its owner continues; the owner later collects its result or its error."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class BackgroundTask:
         self._thread.start()
 
     def is_here(self) -> bool:
-        """Whether the caller runs in the task's own thread."""
+        """Return whether the caller runs in the task's own thread."""
         return self._thread is threading.current_thread()
 
     def wait(self, interrupt: Callable[[], None]) -> None:
         """Wait until it is done.
 
         Args:
-            interrupt: makes it end early, called on Ctrl-C.
+            interrupt: called on Ctrl-C to make it end early.
 
         Raises:
             KeyboardInterrupt: Ctrl-C; it has ended.
@@ -51,7 +51,7 @@ class BackgroundTask:
             raise fault
 
     def end(self) -> BaseException | None:
-        """Wait until it is done, whatever signal comes, and return what it raised."""
+        """Wait until it is done, whatever signals arrive, and return the exception that it raised."""
         if self._thread is not None:
             self._thread.join()
         fault, self._thread, self._fault = self._fault, None, None

@@ -48,7 +48,7 @@ class StoreLockedError(StoreError):
 
     Args:
         path: the store.
-        holder: the number of that process, if DuckDB knows it.
+        holder: the id of that process, if DuckDB knows it.
     """
 
     def __init__(self, path: Path, holder: int | None) -> None:
@@ -62,12 +62,12 @@ class WrongSchemaError(StoreError):
 
 
 class ForeignStoreError(StoreError):
-    """The store holds something else than the tables that gpuctl makes."""
+    """The store holds other objects than the tables that gpuctl makes."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """What a statement returned."""
+    """The result of a statement."""
 
     rows: list[Any]
 
@@ -79,14 +79,15 @@ class Rows:
 class Store:
     """A trace store that is open for reading or for writing.
 
-    Use it as a context manager. Only one process may write, and none may read meanwhile: DuckDB locks the file.
+    Use it as a context manager. Only one process may write, and no other may read at the same time: DuckDB locks the
+    file.
 
     Args:
         path: the DuckDB file.
         write: create it if it is absent and bring its schema up to date; otherwise it is opened read-only.
         memory_limit: as DuckDB writes it, e.g. ``"900MB"``.
         temp_dir: where DuckDB spills to; next to the store unless given.
-        lake: the directory for its telemetry, made if absent; if the store has one already, if that is now.
+        lake: the directory for its telemetry, created if absent; if the store already has one, its present place.
 
     Raises:
         StoreError: the file is locked, is absent (reading), is not a trace store, or is of another version.
@@ -132,10 +133,10 @@ class Store:
             self.close()
 
     def _put_in_place(self) -> None:
-        """Write committed data from DuckDB's log into the file: closing does so, too, but cannot report a failure.
+        """Write committed data from DuckDB's log into the file: closing does so as well, but cannot report a failure.
 
         Raises:
-            StoreError: its disk is full, or fails.
+            StoreError: its disk is full or fails.
         """
         try:
             with suppress(duckdb.TransactionException):
@@ -154,7 +155,7 @@ class Store:
             self._con.close()
 
         with suppress(duckdb.Error):
-            # what could not be written was stated when it was written
+            # a failure to write was reported at the write
             uninterrupted(end)
             if self._write:
                 trusted_stores.note(self.path, len(MIGRATIONS))
@@ -163,7 +164,8 @@ class Store:
         """Run one statement to its end; values only through ``params`` (``$name`` or ``?``).
 
         Raises:
-            KeyboardInterrupt: Ctrl-C; the statement was stopped. What begins or ends a transaction is never stopped.
+            KeyboardInterrupt: Ctrl-C; the statement was stopped. Statements that begin or end a transaction are never
+                stopped.
             StoreError: the store is damaged, its disk is full, or there is not enough memory.
         """
 
@@ -174,7 +176,7 @@ class Store:
 
         self._limited = self._limited or _MEMORY.search(sql) is not None
         if sql == "ROLLBACK":
-            # what has failed may have ended the transaction, or the whole database
+            # an error may have ended the transaction, or the whole database
             with suppress(StoreError, duckdb.Error):
                 uninterrupted(lambda: (self._background.end(), run()))
                 self._con.execute("RESET threads")
@@ -184,9 +186,9 @@ class Store:
         return self._run(run, None if sql in _TRANSACTION else self._con.interrupt)
 
     def run_in_background(self, work: Callable[[], None]) -> None:
-        """Run `work`, statements of this store in one thread of DuckDB, while the caller continues.
+        """Run `work`, statements of this store in one DuckDB thread, while the caller continues.
 
-        The caller's next statement waits until it is done, and raises what it has raised.
+        The caller's next statement waits until it is done, and raises its exception.
         """
 
         def run() -> None:
@@ -203,13 +205,13 @@ class Store:
 
         Raises:
             KeyboardInterrupt: Ctrl-C; it was stopped.
-            Exception: what it raised.
+            Exception: an exception that it raised.
         """
         if self._background.is_here():
             return
         self._background.wait(self._con.interrupt)
         if self._one_thread:
-            # a fault ends the transaction, which then takes no setting: what rolls it back resets this, too
+            # an error ends the transaction, which then accepts no setting: the rollback resets this as well
             uninterrupted(lambda: self._con.execute("RESET threads"))
             self._one_thread = False
 
@@ -223,7 +225,7 @@ class Store:
         Args:
             sql: one SELECT.
             params: its parameters.
-            long: there may be a row for each job: rows lie in a temporary file, see `long_frames`.
+            long: there may be one row per job: rows are kept in a temporary file, see `long_frames`.
 
         Raises:
             KeyboardInterrupt, StoreError: as for `execute`.
@@ -249,8 +251,8 @@ class Store:
 
         Raises:
             KeyboardInterrupt: Ctrl-C; it was stopped.
-            UsageError: it is not a statement, several, one that does more than read, or none that DuckDB can run; a
-                time of its answer is in no year from 1 to 9999.
+            UsageError: it is not a statement, several, one that does more than read, or one that DuckDB cannot run; a
+                time in its answer is outside the years 1 to 9999.
             StoreError: the store is damaged, or there is not enough memory.
         """
 
@@ -262,11 +264,11 @@ class Store:
         return reader_sql.in_years(self._run(run, self._con.interrupt))
 
     def interrupt(self) -> None:
-        """Ask what runs to end; may be called from another thread."""
+        """Interrupt the running statement; may be called from another thread."""
         self._con.interrupt()
 
     def batches(self, sql: str, rows: int = reader_sql.BATCH_ROWS) -> Iterator[pl.DataFrame]:
-        """Run a reader's own SELECT and yield its rows as they come, so that memory does not grow with them.
+        """Run a reader's own SELECT and yield its rows in batches, so that memory does not grow with them.
 
         The first frame comes even if there are no rows. Raises as `read_only_query` does.
         """
@@ -301,38 +303,38 @@ class Store:
         except duckdb.Error as error:
             if of_the_lake := self._of_the_lake(error):
                 raise of_the_lake from error
-            # a damaged block, found while rows are handed over, has no class of its own
+            # a damaged block found while rows are fetched has no exception class of its own
             if isinstance(error, _OF_THE_FILE) or type(error) is duckdb.Error:
                 raise _unusable(error, self.path, write=False) from error
             raise UsageError(_first_line(error), hint="gpuctl tables lists tables and columns") from error
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Turn errors of gpuctl's own statements into errors about the store."""
+        """Turn errors of gpuctl's own statements into errors of the store."""
         try:
             yield
         except duckdb.Error as error:
             if of_the_lake := self._of_the_lake(error):
                 raise of_the_lake from error
-            # what a log's rows, and not those of the store, make of a statement is ours
+            # a statement that fails on a log's rows, and not on those of the store, is a bug of gpuctl
             of_the_store = _OF_THE_FILE if self._write else _OF_THE_STORE
-            # a block that is damaged, found while rows are handed over, has no class of its own
+            # a damaged block found while rows are fetched has no exception class of its own
             if not isinstance(error, of_the_store) and type(error) is not duckdb.Error:
                 raise
             raise _unusable(error, self.path, write=self._write) from error
         except (OverflowError, ValueError) as error:
-            # a time that Python has no date for
+            # a time that Python cannot represent as a date
             if self._write:
                 raise
             raise _damaged(self.path, str(error)) from error
         except BaseException as error:
-            # the panic of a library in Rust is no Exception
+            # the panic of a Rust library is not an Exception
             if type(error).__name__ != "PanicException":
                 raise
             raise _damaged(self.path, str(error)) from error
 
     def _of_the_lake(self, error: duckdb.Error) -> StoreError | None:
-        """The user's error for a failure caused by a file in the lake; None for other failures."""
+        """Return the user's error for a failure caused by a file in the lake; None for other failures."""
         reason = str(error).splitlines()[0]
         if self._place is None or not (self._place.path in reason or _PARQUET.search(reason)):
             return None
@@ -346,11 +348,11 @@ class Store:
         return rows[0][0] if rows else None
 
     def cluster(self, name: str | None, option: str = "--cluster") -> str:
-        """The cluster of that name; if there is only one, None will do.
+        """Return the id of the cluster of that name; if there is only one, the name may be None.
 
         Args:
-            name: as the user gave it.
-            option: with which a name is given.
+            name: as given by the user.
+            option: the option that names a cluster.
 
         Raises:
             UsageError: there is no such cluster, or several and none is named.
@@ -366,34 +368,34 @@ class Store:
         return name or str(known[0])
 
     def view(self, name: str, data: Any) -> None:
-        """Let SQL read an Arrow table, a record-batch reader or a Polars frame under ``name``."""
+        """Let SQL read an Arrow table, a record batch reader or a Polars frame as ``name``."""
         self._run(lambda: self._con.register(name, data))
 
     def drop_view(self, name: str) -> None:
-        """Forget what ``view`` registered."""
+        """Drop a name that ``view`` registered."""
         self._run(lambda: self._con.unregister(name))
 
     @contextmanager
     def one_thread(self) -> Iterator[None]:
-        """Let DuckDB use one thread for the statements within."""
+        """Restrict DuckDB to one thread for the statements within."""
         self.execute("SET threads = 1")
-        # a fault ends the transaction, which then takes no setting: what rolls it back resets this, too
+        # an error ends the transaction, which then accepts no setting: the rollback resets this as well
         yield
         self.execute("RESET threads")
 
     def keep(self, name: str, rows: pl.DataFrame) -> None:
-        """Make a temporary table of a Polars frame; `name` is chosen by gpuctl."""
+        """Copy a Polars frame into a temporary table; `name` is a constant of gpuctl."""
         self.view("kept_rows", rows)
         self.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT * FROM kept_rows")  # noqa: S608
         self.drop_view("kept_rows")
 
     def refresh_lake(self) -> None:
-        """Let SQL see the files of the lake that are part of the store now: what changes them calls this."""
+        """Let SQL see the files that are now part of the lake; called after every change to them."""
         if self.lake is not None:
             self.lake.refresh()
 
     def restore_memory_limit(self) -> None:
-        """Give DuckDB the memory again that the store was opened with: a loader may have taken it less."""
+        """Restore DuckDB's memory limit of the opened store, which a loader may have lowered."""
         if self._limited:
             self.execute(f"SET memory_limit = '{self._memory_limit}'")
             self._limited = False
@@ -404,7 +406,7 @@ class Store:
             place = self._named_lake
             own = recorded(self)
             if place is None and own is not None:
-                # what a connection may reach is stated once
+                # the places that a connection may access are set once
                 place = lake_place.recorded(self.path, own[1])
                 self._con.close()
                 self._connect(place, write=write, temp_dir=temp_dir)
@@ -431,19 +433,19 @@ class Store:
             self._con.execute(_attach(self.path, write=write))
             if lake is not None:
                 allow(self._con, lake)
-            # a stranger's store may hold a view in a table's place: it must not read other files, nor the network
+            # an untrusted store may hold a view in place of a table: it must not read other files or the network
             self._con.execute("SET enable_external_access = false")
         except duckdb.Error as error:
             raise _explain(error, self.path) from error
         try:
             with self._explained():
-                # before any query of the store: it may hold macros
+                # before any query of the store, which may hold macros
                 version = self._look_through()
                 self._con.execute("USE trace")
                 self._con.execute("SET TimeZone = 'UTC'")
-                # DuckDB would print it to standard output, into the results
+                # DuckDB would print its progress bar to standard output, into the results
                 self._con.execute("SET enable_progress_bar = false")
-                # rows have no order of their own; keeping that of arrival would make inserts wait for one another
+                # rows have no order; preserving insertion order would make inserts wait for one another
                 self._con.execute("SET preserve_insertion_order = false")
                 if write and version < len(MIGRATIONS):
                     self._migrate(version)
@@ -455,19 +457,19 @@ class Store:
             raise
 
     def _look_through(self) -> int:
-        """The schema version of the store; its catalogue is checked unless this process left it unchanged."""
+        """Return the schema version of the store; its catalogue is checked unless this process left it unchanged."""
         tables = "SELECT 1 FROM system.main.duckdb_tables() WHERE database_name = 'trace' LIMIT 1"
-        # another process may have made it meanwhile
+        # another process may have created it in the meantime
         if self._new and not self._con.execute(tables).fetchall():
             return 0
         known = trusted_stores.version(self.path, self._before)
         return self._version(schema.objects(self._con, "trace")) if known is None else known
 
     def _version(self, found: schema.Objects) -> int:
-        """The schema version of what the store holds.
+        """Return the schema version of a store from its objects.
 
         Raises:
-            StoreError: it is not a trace store, or holds something that gpuctl did not make.
+            StoreError: it is not a trace store, or holds an object that gpuctl did not create.
         """
         tables = sorted(name for kind, _, name in found.made if kind == "table")
         if not found.made:
@@ -499,7 +501,7 @@ class Store:
 
 
 def _database(config: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
-    """An empty database in memory, to which one store is attached."""
+    """Return a connection to an empty database in memory, to which one store is attached."""
     return duckdb.connect(config=dict(config))
 
 
@@ -519,10 +521,10 @@ def _wrong_version(path: Path, version: int) -> WrongSchemaError:
 
 
 def _make(con: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """Put an empty database at a path in one step.
+    """Create an empty database at a path in one step.
 
-    DuckDB makes a file and then writes its headers: a process killed between the two leaves a file that cannot be
-    opened. Where another process was quicker, its file stays.
+    DuckDB creates a file and then writes its headers: a process killed in between leaves a file that cannot be opened.
+    If another process was faster, its file stays.
     """
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     with suppress(OSError):
@@ -530,7 +532,7 @@ def _make(con: duckdb.DuckDBPyConnection, path: Path) -> None:
     try:
         con.execute(_attach(unfinished, write=True))
         con.execute("DETACH trace")
-        # on a file system without hard links, DuckDB has to make it in its place
+        # on a file system without hard links, DuckDB has to create it in place
         with suppress(OSError):
             os.link(unfinished, path)
     finally:
@@ -539,7 +541,7 @@ def _make(con: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 
 def _attach(path: Path, *, write: bool) -> str:
-    """The statement that opens a store; only so can the size of row groups be chosen."""
+    """Return the statement that opens a store; the size of row groups can only be set this way."""
     how = f"STORAGE_VERSION 'v1.5.0', ROW_GROUP_SIZE {ROW_GROUP}" if write else "READ_ONLY"
     name = str(path).replace("'", "''")
     return f"ATTACH '{name}' AS trace ({how})"
@@ -547,7 +549,7 @@ def _attach(path: Path, *, write: bool) -> str:
 
 def _explain(error: duckdb.Error, path: Path) -> StoreError:
     text = str(error)
-    # other errors describe blocks, and a path may hold any word
+    # other errors describe blocks, and a path may contain any word
     if "set lock on file" in text.replace(str(path), ""):
         holder = re.search(r"PID (\d+)", text)
         return StoreLockedError(path, int(holder[1]) if holder else None)
@@ -567,14 +569,14 @@ def _explain(error: duckdb.Error, path: Path) -> StoreError:
 
 
 def _damage(reason: str) -> str:
-    """The kind of damage in a file whose blocks are not as written, from DuckDB's message; empty if there is none."""
+    """Return the kind of damage in a file with corrupt blocks, from DuckDB's message; empty if there is none."""
     if "Could not read enough bytes" in reason:
         return "it is cut off"
     return "its bytes are not those that were written (checksum)" if "checksum" in reason else ""
 
 
 def _unusable(error: duckdb.Error, path: Path, *, write: bool) -> StoreError:
-    """The user's error for a DuckDB error that the statement did not cause."""
+    """Return the user's error for a DuckDB error that the statement did not cause."""
     reason = str(error).splitlines()[0]
     if isinstance(error, duckdb.OutOfMemoryException):
         return StoreError(f"{path}: not enough memory or disk space: {reason}", hint="free some, then run this again")

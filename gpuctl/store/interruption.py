@@ -1,4 +1,4 @@
-"""Runs statements that must not be left half done, so that Ctrl-C ends them in a known state."""
+"""Runs statements that must not be left half done, so that Ctrl-C ends them in a defined state."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ _AGAIN_S = 0.05
 
 
 def uninterrupted(work: Callable[[], _T], interrupt: Callable[[], None] | None = None) -> _T:
-    """Do `work` to its end, whatever signal comes meanwhile.
+    """Run `work` to its end, whatever signals arrive meanwhile.
 
-    An exception that a signal raises inside DuckDB becomes an error of DuckDB's own, or leaves a statement running that
-    then holds the connection. Here the signal is noted instead, and raised when `work` has ended. DuckDB lets Python
-    look for signals between the pieces of a statement, so that `interrupt` reaches it. In other threads than the main
-    one, which get no signals, `work` is called as it is.
+    An exception that a signal raises inside DuckDB becomes an error of DuckDB, or leaves a statement running that then
+    blocks the connection. Here the signal is recorded instead, and raised when `work` has ended. DuckDB lets Python
+    handle signals between the pieces of a statement, so that `interrupt` reaches it. Threads other than the main one
+    receive no signals: there `work` is simply called.
 
     Args:
         work: runs a statement.
-        interrupt: makes `work` end early, called while it runs, again and again: DuckDB forgets an interruption that
-            comes before the statement, or between its plan and its run. None if `work` must not end early.
+        interrupt: called repeatedly to make `work` end early: DuckDB forgets an interruption that arrives before the
+            statement, or between its planning and its execution. None if `work` must not end early.
 
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed; `work` has ended.
     """
     before = signal.getsignal(signal.SIGINT)
-    # one that is ignored stays so: a script that runs in the background makes its children deaf to Ctrl-C
+    # an ignored signal stays ignored: a script that runs in the background makes its children ignore Ctrl-C
     if threading.current_thread() is not threading.main_thread() or not callable(before):
         return work()
     pressed: list[tuple[int, FrameType | None]] = []

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def clusters(store: Store) -> list[str]:
-    """The clusters that have jobs, by name."""
+    """Return the clusters that have jobs, by name."""
     return [name for (name,) in store.execute("SELECT DISTINCT cluster FROM jobs ORDER BY cluster").fetchall()]
 
 
 def listing(paths: Sequence[Path], command: str) -> Analysis:
-    """Clusters and kept results of stores, one row each, as a result table ``kept``.
+    """Return clusters and saved results of stores, one row each, as a result table ``kept``.
 
     Args:
         paths: trace stores.

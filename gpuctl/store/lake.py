@@ -1,8 +1,8 @@
 """Telemetry of a store as Parquet files next to it, by cluster and day, read in place by the same SQL.
 
-The table ``lake_files`` states which files are part of the store. It changes in the transaction that loads or removes a
-source; files that it does not name are left-overs of an ingest that was killed, are never read, and go when the store
-is next opened for writing. Temporary views stand before the tables of their names: they show both.
+The table ``lake_files`` lists the files that are part of the store. It changes in the transaction that loads or removes
+a source; other files are left-overs of a killed ingest, are never read, and are deleted when the store is next opened
+for writing. Temporary views shadow the tables of the same names and show both.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _GPU_UTIL = """
 
 @dataclass(frozen=True)
 class File:
-    """A file that is part of a store: its name from the lake's folder, and what was written to it."""
+    """A file that is part of a store: its name relative to the lake's folder, its size and its digest."""
 
     table: str
     name: str
@@ -91,7 +91,7 @@ class File:
 
 
 class Opened(Protocol):
-    """What a lake needs of its store."""
+    """The part of a store that a lake needs."""
 
     path: Path
 
@@ -100,7 +100,7 @@ class Opened(Protocol):
 
 
 def allow(con: duckdb.DuckDBPyConnection, place: Place) -> None:
-    """Let a connection reach a lake, and nothing else outside its store; before external access is switched off.
+    """Let a connection access a lake, and nothing else outside its store; called before external access is disabled.
 
     Raises:
         DependencyError: DuckDB's extension for object storage is not installed.
@@ -115,7 +115,7 @@ def allow(con: duckdb.DuckDBPyConnection, place: Place) -> None:
                 f"{place.path}: to read it DuckDB needs its extension httpfs, which is not installed",
                 hint="""install it once: python -c "import duckdb; duckdb.sql('INSTALL httpfs')" """.strip(),
             ) from error
-        # those would lie in files outside of what the connection may reach
+        # spilled data would go to files outside of what the connection may access
         con.execute("SET allow_persistent_secrets = false")
         for sql in _secret(place):
             con.execute(sql)
@@ -123,7 +123,7 @@ def allow(con: duckdb.DuckDBPyConnection, place: Place) -> None:
 
 
 def recorded(store: Opened) -> tuple[str, str, int] | None:
-    """The id, location and count of writes of the lake that a store has; None if it has none."""
+    """Return the id, location and write count of the lake that a store has; None if it has none."""
     rows = store.execute("SELECT id, location, writes FROM trace.main.lake").fetchall()
     return rows[0] if rows else None
 
@@ -132,8 +132,8 @@ class Lake:
     """The lake of a store that is open.
 
     Args:
-        store: that may reach the place.
-        place: where the lake is.
+        store: with access to the place.
+        place: location of the lake.
         write: the store is open for writing.
 
     Raises:
@@ -162,7 +162,7 @@ class Lake:
             files[one.table].append(self.place.file(one.name))
         for table, columns in TABLES.items():
             wanted = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in columns.items())
-            # names and types of this module's own; the paths are bound
+            # names and types are constants of this module; the paths are bound
             text = f"SELECT {', '.join(columns)} FROM trace.main.{table}"  # noqa: S608
             if files[table]:
                 self._store.execute(f"SET VARIABLE lake_{table} = $files", {"files": files[table]})
@@ -176,14 +176,14 @@ class Lake:
         self._store.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT * FROM temp.main.lake_{name}")  # noqa: S608
 
     def append(self, table: str, rows: str, values: Mapping[str, Any], cluster: str, source: int) -> None:
-        """Write rows as new files, which are part of the store when its transaction is committed.
+        """Write rows as new files, which become part of the store when its transaction is committed.
 
         Args:
             table: one of `TABLES`.
-            rows: a SELECT of ours, with some of the table's columns.
+            rows: a SELECT of gpuctl, with some of the table's columns.
             values: its parameters.
-            cluster: what the rows are of.
-            source: where they came from.
+            cluster: cluster of the rows.
+            source: source of the rows.
 
         Raises:
             UsageError: the lake is in object storage.
@@ -226,7 +226,7 @@ class Lake:
         self.refresh()
 
     def sweep(self) -> None:
-        """Delete what was written to the lake and is not part of the store; outside of transactions."""
+        """Delete files in the lake that are not part of the store; outside of transactions."""
         if not self._write:
             return
         listed = {one.name for one in self.files()}
@@ -237,11 +237,11 @@ class Lake:
                     if _LEFT.fullmatch(name) and os.path.relpath(path, self.place.path) not in listed:
                         Path(path).unlink(missing_ok=True)
                 with suppress(OSError):
-                    # if anything is left in it, it stays
+                    # a folder that is not empty stays
                     Path(folder).rmdir()
 
     def files(self) -> list[File]:
-        """The files that are part of the store, by name.
+        """Return the files that are part of the store, by name.
 
         Raises:
             StoreError: one has a name that gpuctl does not give.
@@ -258,7 +258,7 @@ class Lake:
         return found
 
     def rows_in(self, one: File) -> int | None:
-        """The rows that a file states it has; None if it is no Parquet."""
+        """Return the row count that a file states; None if it is not Parquet."""
         sql = "SELECT num_rows FROM parquet_file_metadata($path)"
         try:
             return int(self._store.execute(sql, {"path": self.place.file(one.name)}).fetchall()[0][0])
@@ -346,14 +346,14 @@ class Lake:
 
 
 def _folder(cluster: str) -> str:
-    """A cluster's name as part of a path; files have numbers of their own, so that it may be that of another one."""
+    """Return a cluster's name as part of a path; two clusters may share one, as files have unique numbers."""
     if _PLAIN.fullmatch(cluster):
         return cluster
     return re.sub(r"[^A-Za-z0-9-]+", "-", cluster)[:40] + "_" + sha256(cluster.encode()).hexdigest()[:12]
 
 
 def _secret(place: Place) -> Iterator[str]:
-    """DuckDB's access to ``s3://``, from the variables of S3's own tools, including the endpoint."""
+    """Create DuckDB's secret for ``s3://`` from the variables of S3's own tools, including the endpoint."""
     if not place.path.startswith("s3://"):
         return
     env = os.environ
@@ -366,7 +366,7 @@ def _secret(place: Place) -> Iterator[str]:
     address = env.get("AWS_ENDPOINT_URL_S3") or env.get("AWS_ENDPOINT_URL")
     if address:
         scheme, _, host = address.rpartition("://")
-        # servers of one's own seldom have a name for each bucket
+        # private servers seldom have a host name per bucket
         options |= {"ENDPOINT": host.rstrip("/"), "URL_STYLE": "path", "USE_SSL": str(scheme != "http").lower()}
     given = "".join(f", {name} {_quoted(value)}" for name, value in options.items() if value)
     yield f"CREATE TEMPORARY SECRET gpuctl_lake (TYPE s3{given})"
@@ -377,7 +377,7 @@ def _quoted(path: str) -> str:
 
 
 def _to_disk(path: str) -> str:
-    """Flush a file to disk before the store records it; return the SHA-256 of its bytes."""
+    """Flush a file to disk before the store records it; return the SHA-256 of its content."""
     with Path(path).open("rb") as file:
         os.fsync(file.fileno())
         return file_digest(file, "sha256").hexdigest()

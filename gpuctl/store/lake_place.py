@@ -1,7 +1,7 @@
 """The place of a store's lake: a local directory with a file that names its store, or a prefix in object storage.
 
-The store states where its lake was, and may come from anyone: a directory that it names is only used if the file there
-has the store's own id, and object storage only if the user names it in ``GPUCTL_LAKE``.
+The store records the place of its lake, but the store may be untrusted: a directory that it names is only used if the
+file there has the store's own id, and object storage only if the user names it in ``GPUCTL_LAKE``.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _SMALL = 4096
 
 
 class LakeError(StoreError):
-    """The lake of a store is not there, or not as the store states; the store itself may be sound."""
+    """The lake of a store is missing or differs from what the store states; the store itself may be sound."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a lake is.
+    """The location of a lake.
 
     Attributes:
         path: an absolute path with all links followed, or an address that ends without a slash.
@@ -41,15 +41,15 @@ class Place:
     remote: bool
 
     def file(self, name: str) -> str:
-        """The path or address of a file of the lake."""
+        """Return the path or address of a file of the lake."""
         return f"{self.path}/{name}"
 
 
 def parse_place(text: str) -> Place:
-    """A place as the user names it.
+    """Return the place that the user names.
 
     Raises:
-        UsageError: DuckDB would not read it as the name of one directory.
+        UsageError: DuckDB would not take it as the name of one directory.
     """
     remote = _REMOTE.match(text) is not None
     path = text.rstrip("/") if remote else os.path.realpath(text)
@@ -62,18 +62,18 @@ def parse_place(text: str) -> Place:
 
 
 def recorded(store: Path, location: str) -> Place:
-    """The place that a store names, or the user in its stead."""
+    """Return the place that the user names, else the one that a store records."""
     elsewhere = os.environ.get(VARIABLE)
     return parse_place(elsewhere or os.path.join(os.path.realpath(store.parent), location))  # noqa: PTH118 - text of a store
 
 
 def location(store: Path, place: Place) -> str:
-    """How a store names a local place: store and lake can be moved together."""
+    """Return how a store records a local place: relative, so that store and lake can be moved together."""
     return os.path.relpath(place.path, os.path.realpath(store.parent))
 
 
 def read_marker(place: Place) -> tuple[str, int] | None:
-    """The id of the store that a lake belongs to, and how often it was opened for writing; None: no lake there."""
+    """Return the store id of a lake and how often it was opened for writing; None if there is no lake."""
     try:
         with Path(place.file(MARKER)).open("rb") as file:
             found = json.loads(file.read(_SMALL))
@@ -83,7 +83,7 @@ def read_marker(place: Place) -> tuple[str, int] | None:
 
 
 def write_marker(place: Place, store_id: str, writes: int) -> None:
-    """Record the store that a lake belongs to.
+    """Record the store to which a lake belongs.
 
     Raises:
         StoreError: it cannot be written.
@@ -97,7 +97,7 @@ def write_marker(place: Place, store_id: str, writes: int) -> None:
 
 
 def is_free(place: Place) -> bool:
-    """Whether a local place is an empty directory, or nothing yet.
+    """Return whether a local place is an empty directory or does not exist.
 
     Raises:
         StoreError: it is not a directory, or cannot be read.
@@ -111,11 +111,11 @@ def is_free(place: Place) -> bool:
 
 
 def only_read(place: Place, telemetry: str = "") -> UsageError:
-    """The error that telemetry is to go to a lake in object storage.
+    """Return the error for telemetry that would be written to a lake in object storage.
 
     Args:
-        place: where the lake is.
-        telemetry: a file with some; empty: not known.
+        place: location of the lake.
+        telemetry: a file with telemetry; empty: unknown.
     """
     return UsageError(
         f"{place.path}: a lake in object storage is only read{telemetry and f', and {telemetry} is telemetry'}",
@@ -124,7 +124,7 @@ def only_read(place: Place, telemetry: str = "") -> UsageError:
 
 
 def missing(store: Path, place: Place, why: str) -> LakeError:
-    """The error that a store's lake is not where it should be."""
+    """Return the error for a missing lake of a store."""
     return LakeError(
         f"{store}: its telemetry is in the lake {place.path}, {why}",
         hint=f"put it back, or name its new place: gpuctl ingest --db {store} --lake DIR",
@@ -132,7 +132,7 @@ def missing(store: Path, place: Place, why: str) -> LakeError:
 
 
 def unreadable(store: Path, place: Place, reason: str) -> LakeError:
-    """The error that DuckDB does not read what is in a lake."""
+    """Return the error for a lake whose files DuckDB cannot read."""
     if place.remote:
         hint = f"check {VARIABLE}, the network and the credentials (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL ...)"
     else:

@@ -1,6 +1,6 @@
-"""DuckDB results as frames; a long one lies in a temporary file, so that only the parts in use are in memory.
+"""DuckDB results as frames; a long one is kept in a temporary file, so that only the parts in use are in memory.
 
-The file is mapped and has no name any more: it is gone with the frame.
+The file is mapped and already unlinked: it disappears with the frame.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ def read(
     params: dict[str, Any] | None,
     check: Callable[[pl.DataFrame], pl.DataFrame],
 ) -> pl.DataFrame:
-    """Run a query and return its rows; no more of them than `BATCH_ROWS` are in memory at a time.
+    """Run a query and return its rows; at most `BATCH_ROWS` of them are in memory at a time.
 
     Args:
-        con: to ask.
+        con: the connection.
         sql: one SELECT.
         params: its parameters.
         check: called with each batch of rows, and returns it.
@@ -46,10 +46,10 @@ def read(
 
 
 def whole(con: duckdb.DuckDBPyConnection, sql: str, params: dict[str, Any] | None) -> pl.DataFrame:
-    """The rows of a query, as its relation gives them.
+    """Return the rows of a query, as DuckDB's relation does.
 
-    A relation has a query planned twice, once for its columns: a ninth of the time of an analysis of a small log. So
-    this calls DuckDB as its relations do, if it has that call, which is not part of its documented interface.
+    A relation plans a query twice, once for its columns: a ninth of the time of an analysis of a small log. So this
+    makes the call that relations make, if DuckDB has it; it is not part of the documented interface.
     """
     import polars as pl
 

@@ -1,4 +1,4 @@
-"""A reader's own SQL: one SELECT, whose columns every output can write."""
+"""A reader's own SQL: one SELECT with columns that every output can write."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KINDS = re.compile(
 
 
 def as_frame(rows: Any) -> pl.DataFrame:
-    """Rows of Arrow as a frame."""
+    """Return Arrow rows as a frame."""
     import polars as pl
 
     frame = pl.from_arrow(rows)
@@ -35,7 +35,7 @@ def as_frame(rows: Any) -> pl.DataFrame:
 
 
 def beyond_years(frame: pl.DataFrame) -> str | None:
-    """Name the first column with a date or time outside the years 1 to 9999; None if there is none.
+    """Return the first column with a date or time outside the years 1 to 9999; None if there is none.
 
     No output has such dates, and Polars panics on some.
     """
@@ -55,7 +55,7 @@ def beyond_years(frame: pl.DataFrame) -> str | None:
 
 
 def in_years(frame: pl.DataFrame) -> pl.DataFrame:
-    """Ensure that all dates and times are in years of four digits.
+    """Check that all dates and times are in years of four digits.
 
     Raises:
         UsageError: one is not.
@@ -70,7 +70,7 @@ def in_years(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _known_kind(name: str, kind: Any) -> str:
-    """A column as a kind that every output has: of intervals the seconds, of what else is not known the text."""
+    """Return a column in a type that every output has: seconds for intervals, text for unknown types."""
     column = '"' + name.replace('"', '""') + '"'
     known = _KINDS.fullmatch(str(kind).removesuffix("[]"))
     if str(kind) == "INTERVAL":
@@ -79,7 +79,7 @@ def _known_kind(name: str, kind: Any) -> str:
 
 
 def relation(con: duckdb.DuckDBPyConnection, sql: str, params: Mapping[str, Any] | None) -> Any:
-    """Plan a reader's own SELECT; its columns are of kinds that every output has.
+    """Plan a reader's own SELECT; its columns get types that every output has.
 
     Raises:
         UsageError: it is not a statement, several, one that does more than read, or has two columns of one name.

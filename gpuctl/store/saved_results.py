@@ -20,14 +20,14 @@ MOST_BYTES = 2 * 1024**3
 
 @dataclass(frozen=True)
 class SavedResult:
-    """A result that is in a store.
+    """A result in a store.
 
     Attributes:
-        name: what it was kept as; no two of a store share one.
+        name: its name, unique in a store.
         kind: the command that made it, as ``replay`` or ``predict runtime``.
-        made_at: when it was kept (UTC).
+        made_at: when it was saved (UTC).
         gpuctl: the version that made it.
-        command: the command line, as the user gave it.
+        command: the command line, as given by the user.
         bytes: size of its document, decompressed.
     """
 
@@ -40,7 +40,7 @@ class SavedResult:
 
 
 def keep(store: Store, result: SavedResult, document: bytes) -> None:
-    """Put a result into a store that is open for writing; one of the same name is replaced.
+    """Save a result in a store that is open for writing; one of the same name is replaced.
 
     Args:
         store: the store.
@@ -60,16 +60,16 @@ def keep(store: Store, result: SavedResult, document: bytes) -> None:
 
 
 def listed(store: Store) -> list[SavedResult]:
-    """All results that a store keeps, by name."""
+    """Return all results saved in a store, by name."""
     rows = store.frame("SELECT name, kind, made_at, gpuctl, command, bytes FROM results ORDER BY name")
     return [SavedResult(*row) for row in rows.iter_rows()]
 
 
 def read(store: Store, name: str) -> bytes:
-    """The document of a result that a store keeps.
+    """Return the document of a saved result.
 
     Raises:
-        UsageError: the store keeps no result of that name.
+        UsageError: the store has no result of that name.
         InputError: its document is damaged, or larger than it states.
     """
     rows = store.execute("SELECT bytes, document FROM results WHERE name = ?", [name]).fetchall()
@@ -81,7 +81,7 @@ def read(store: Store, name: str) -> bytes:
     if not 0 <= size <= MOST_BYTES:
         raise InputError(f"declares {size:,} bytes", path=place, hint=_AGAIN)
     try:
-        # one byte more than there should be: a frame that holds more than it states ends there
+        # read one byte beyond the stated size, to detect a frame that holds more
         text = zstandard.ZstdDecompressor().stream_reader(packed).read(size + 1)
     except zstandard.ZstdError as error:
         raise InputError(f"is damaged: {error}", path=place, hint=_AGAIN) from error

@@ -1,9 +1,9 @@
-"""Whether a trace store is as gpuctl makes it: its tables, their columns and nothing else.
+"""Checks that a trace store has the tables and columns that gpuctl creates, and nothing else.
 
-A store may come from anyone, and DuckDB runs what is in it: a macro stands before a function of its name, a view in a
-table's place may ask for anything, a default or a generated column is computed when it is read or written. So the
-whole catalogue is compared with that of a store made here, before any other query. All names are written
-out in full, so that no macro of the store stands before a function that this asks.
+A store may be untrusted, and DuckDB runs the code in it: a macro shadows a function of the same name, a view in place
+of a table may run any query, a default or a generated column is computed when it is read or written. So the whole
+catalogue is compared with that of a store created here, before any other query. All names are qualified, so that no
+macro of the store shadows a function used here.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ _OBJECTS = (
 
 
 class Objects(NamedTuple):
-    """What a database holds.
+    """The objects of a database.
 
     Attributes:
-        made: (kind, schema, name) -> the text it is made by.
+        made: (kind, schema, name) -> its definition.
         columns: (table, column) -> its type.
     """
 
@@ -68,12 +68,12 @@ class Objects(NamedTuple):
 
 
 def migration(name: str) -> str:
-    """The SQL of a migration."""
+    """Return the SQL of a migration."""
     return files("gpuctl.store").joinpath("migrations").joinpath(name).read_text("utf-8")
 
 
 def objects(con: duckdb.DuckDBPyConnection, database: str) -> Objects:
-    """List what a database holds; the connection must not have the database in its search path.
+    """List the objects of a database; the connection must not have the database in its search path.
 
     Raises:
         duckdb.Error: its catalogue cannot be read.
@@ -97,7 +97,7 @@ def objects(con: duckdb.DuckDBPyConnection, database: str) -> Objects:
 
 @cache
 def own_objects(version: int) -> Objects:
-    """What a store of a schema version holds."""
+    """Return the objects of a store of a schema version."""
     with duckdb.connect() as con:
         con.execute(SCHEMA_TABLE)
         for name in MIGRATIONS[:version]:
@@ -108,7 +108,7 @@ def own_objects(version: int) -> Objects:
 
 
 def of_every_version() -> dict[tuple[str, str, str], str]:
-    """What a store of any schema version holds: by (kind, schema, name), the text it is made by."""
+    """Return the definitions of all objects of a store of any schema version, by (kind, schema, name)."""
     return {
         key: text
         for key, text in own_objects(len(MIGRATIONS)).made.items()
@@ -117,7 +117,7 @@ def of_every_version() -> dict[tuple[str, str, str], str]:
 
 
 def difference_text(found: Objects, version: int) -> str:
-    """Describe how a store differs from what gpuctl makes; empty if it does not."""
+    """Describe how a store differs from what gpuctl creates; empty if it does not."""
     differences = list(_differences(found, own_objects(version)))
     more = f"; and {len(differences) - _SHOWN} more" if len(differences) > _SHOWN else ""
     return "; ".join(differences[:_SHOWN]) + more

@@ -1,4 +1,4 @@
-"""Where rows came from: the ledger of a trace store, and files that are read without one."""
+"""The origin of rows: the ledger of a trace store, and files that are read without one."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ LAST_SAMPLES = """
 
 
 def read_sources(store: Store, cluster: str) -> tuple[SourceInfo, ...]:
-    """The files that a cluster of a store was read from, in the order they were read in."""
+    """Return the files that a cluster of a store was read from, in the order in which they were read."""
     rows = store.frame(
         "SELECT path, format, sha256, bytes, rows_in, rows_loaded, rows_rejected, rows_already_stored FROM sources "
         "WHERE cluster = $cluster ORDER BY source",
@@ -73,12 +73,12 @@ JOBS_CSV = "jobs-csv"
 
 
 def jobs_csv(path: Path, rows_in: int, rows_loaded: int) -> SourceInfo:
-    """A CSV of jobs that was read without a store.
+    """Return the ledger row of a CSV of jobs that was read without a store.
 
     Args:
         path: the file.
         rows_in: its rows.
-        rows_loaded: those that were used; the others count as rejected.
+        rows_loaded: rows that were used; the others count as rejected.
     """
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()

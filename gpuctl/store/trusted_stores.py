@@ -1,7 +1,7 @@
 """Stores written by this process: their catalogue is not checked again if they are unchanged when reopened.
 
-To list what is in a store takes as long as to open it. What is compared is all that changes when a store does: which
-file it is, its size, its times, and DuckDB's headers, which count checkpoints and hold checksums.
+Listing a store's objects takes as long as opening it. Everything that changes with a store is compared: the file's
+identity, size and times, and DuckDB's headers, which count checkpoints and hold checksums.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _LEFT: dict[Path, tuple[Seal, int]] = {}
 
 
 def log_of(path: Path) -> Path:
-    """Where DuckDB keeps what is not in a store's file yet."""
+    """Return the file in which DuckDB keeps data that are not in a store's file yet."""
     return path.with_name(path.name + ".wal")
 
 
 def seal(path: Path) -> Seal | None:
-    """What a store's file is known by; None if there is none, or more to read than that one file."""
+    """Return the properties that identify a store's content; None if it is missing or has a write-ahead log."""
     try:
         with path.open("rb") as file:
             status, head = os.fstat(file.fileno()), file.read(_HEADERS)
@@ -43,7 +43,7 @@ def note(path: Path, version: int) -> None:
 
 
 def version(path: Path, before: Seal | None) -> int | None:
-    """The schema version of a store that is as it was left, before it was opened and now; None if it is not."""
+    """Return the schema version of a store that is unchanged, before it was opened and now; None if it changed."""
     left = _LEFT.get(path.absolute())
     if left is None or before != left[0] or seal(path) != before:
         return None
@@ -67,7 +67,7 @@ def check_names(*paths: Path | None) -> None:
 
 
 def unfinished(path: Path, why: str) -> StoreError:
-    """Make the error for a store of which committed rows are in DuckDB's log alone."""
+    """Return the error for a store with committed rows that are only in DuckDB's log."""
     log = log_of(path).name
     return StoreError(
         f"{path}: not all of it could be written: {why}; the rest is in {log}",

@@ -1,6 +1,6 @@
 """Views of a trace store for users' own SQL: stable names and columns, each documented.
 
-The tables behind them are gpuctl's own and change with its versions.
+The underlying tables are internal and change between versions.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Field(NamedTuple):
 
     Attributes:
         name: its name.
-        kind: its type in SQL.
-        text: what it means, with its unit.
+        kind: its SQL type.
+        text: its meaning, with its unit.
     """
 
     name: str
@@ -35,8 +35,8 @@ class View(NamedTuple):
     """A view.
 
     Attributes:
-        name: its name; that of the table that it shows.
-        text: what one row is.
+        name: its name, and that of the underlying table.
+        text: the meaning of a row.
         fields: its columns.
     """
 
@@ -349,12 +349,12 @@ VIEWS: tuple[View, ...] = (
 
 
 def show(store: Store) -> None:
-    """Expose the views, and only them, to SQL; no setting can be changed afterwards."""
+    """Expose only the views to SQL; no setting can be changed afterwards."""
     empty = ", ".join(f'"{field.name}" {field.kind}' for view in VIEWS if view.name == HELD for field in view.fields)
     store.execute(f"CREATE TEMP TABLE IF NOT EXISTS {HELD_ROWS} ({empty})")
     for view in VIEWS:
         names = ", ".join(f'"{field.name}"' for field in view.fields)
-        # names of this module's own
+        # names are constants of this module
         prefix = "trace.main."
         if store.lake is not None and view.name in lake.VIEWS:
             prefix = "temp.main.lake_"
@@ -369,12 +369,12 @@ def show(store: Store) -> None:
 
 
 def ask_in_batches(store: Store, sql: str) -> Iterator[pl.DataFrame]:
-    """Answer one SELECT over the views, some rows at a time; the first frame comes even if it is empty.
+    """Answer one SELECT over the views in batches; the first frame is yielded even if it is empty.
 
-    Times are UTC, intervals seconds, sums of whole numbers whole.
+    Times are in UTC, intervals in seconds, sums of integers are integers.
 
     Raises:
-        UsageError: it is not a statement, several, one that does more than read, or none that DuckDB can run.
+        UsageError: it is not a statement, several, one that does more than read, or one that DuckDB cannot run.
         StoreError: the store is damaged, or there is not enough memory.
     """
     show(store)
@@ -382,7 +382,7 @@ def ask_in_batches(store: Store, sql: str) -> Iterator[pl.DataFrame]:
 
 
 def as_plain(found: pl.DataFrame) -> pl.DataFrame:
-    """The rows with sums of whole numbers as such: DuckDB adds them up to numbers of 38 digits."""
+    """Return rows with sums of integers as integers: DuckDB returns them as decimals of 38 digits."""
     import polars as pl
 
     new = []

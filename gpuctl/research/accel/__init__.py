@@ -1,1 +1,1 @@
-"""Layers of many tenants' neural networks on accelerators of several kinds that share the bandwidth of one memory."""
+"""Layers of many tenants' neural networks on accelerators of several kinds that share one memory's bandwidth."""

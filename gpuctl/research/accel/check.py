@@ -1,4 +1,4 @@
-"""What a cost table must hold to be believed, and what it says of each model."""
+"""Plausibility checks of a cost table, and its costs per model."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ ROUNDED_US = 0.001
 
 
 def array_of(path: Path) -> dict[str, float]:
-    """Multiplications a microsecond that each kind can do at most; of kinds without an array nothing.
+    """Return the multiplications per microsecond that each kind can do at most; kinds without an array are absent.
 
     Raises:
-        InputError: it is no table of kinds.
+        InputError: it is not a table of kinds.
     """
 
     def row_of(row: dict[str, str], _: int) -> tuple[str, float]:
@@ -46,7 +46,7 @@ class ModelRow(
     Row, name="accel_models", section="accel", title="Costs of models",
     question="What does each model take on each kind of sub-accelerator?",
 ):  # fmt: skip
-    """What a model takes on a kind of sub-accelerator."""
+    """Costs of a model on a kind of sub-accelerator."""
 
     model: str = column("-", "Its name.")
     kind: str = column("-", "Kind of sub-accelerator.")
@@ -59,7 +59,7 @@ class ModelRow(
 
 
 def overview(costs: Costs) -> list[ModelRow]:
-    """One row per model and kind."""
+    """Return one row per model and kind."""
     rows = []
     for model in costs.models:
         for k, kind in enumerate(costs.kinds):
@@ -78,11 +78,11 @@ def overview(costs: Costs) -> list[ModelRow]:
 
 
 def violations(costs: Costs, kinds: Path | None = None) -> list[str]:
-    """What is wrong with a cost table, one sentence each.
+    """Return the faults of a cost table, one sentence each.
 
-    Computing must take no less than all multiplications on the whole array; a layer must read its weights and inputs
-    and write its outputs once; utilisation is from 0 to 1. The networks of our own table must have the multiplications
-    and weights that are commonly published, within 2 %. What a table does not have is not checked.
+    Computing must take at least the time of all multiplications on the whole array; a layer must read its weights and
+    inputs and write its outputs once; utilisation is from 0 to 1. The networks of gpuctl's own table must have the
+    commonly published multiplications and weights, within 2 %. Missing columns are not checked.
     """
     found: list[str] = []
     most = array_of(KINDS if kinds is None else kinds)

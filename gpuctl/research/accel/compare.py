@@ -27,10 +27,10 @@ GENETIC, EXHAUSTIVE = "genetic", "exhaustive"
 
 
 def names_of(text: str) -> tuple[str, ...]:
-    """Names of policies in a list with commas, each once.
+    """Return the names of policies in a comma-separated list, without duplicates.
 
     Raises:
-        UsageError: it names none, or one that there is not.
+        UsageError: the list is empty or has an unknown name.
     """
     found = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
     if not found:
@@ -42,10 +42,10 @@ def names_of(text: str) -> tuple[str, ...]:
 
 
 def loaded(names: Sequence[str], machine: Machine) -> tuple[dict[str, Policy], list[Note]]:
-    """Policies that are applied as requests come, by name, and what a reader must know of learned ones.
+    """Return policies that decide online, by name, and caveats on learned ones.
 
     Raises:
-        UsageError: there is none of a name.
+        UsageError: a name is unknown.
         InputError: a model cannot be read, or is for another number of sub-accelerators.
     """
     found: dict[str, Policy] = {}
@@ -61,7 +61,7 @@ def loaded(names: Sequence[str], machine: Machine) -> tuple[dict[str, Policy], l
 
 
 def strangers(path: Path, about: dict[str, Any], machine: Machine) -> list[Note]:
-    """What a model was trained for that is not what it is used for."""
+    """Return how a model's training differs from its use."""
     notes = []
     system = about.get("system")
     if isinstance(system, str) and system != machine.system.plain:
@@ -76,18 +76,18 @@ def run(  # noqa: PLR0917
     names: Sequence[str], found: dict[str, Policy], machine: Machine, requests: Requests, rules: Rules,
     progress: Progress = lambda *_: None,
 ) -> list[Outcome]:  # fmt: skip
-    """What comes of requests under each policy.
+    """Simulate requests under each policy.
 
     Args:
         names: of policies, in order.
-        found: those that are applied as requests come.
-        machine: on which.
-        requests: that are simulated.
-        rules: that hold.
-        progress: called with what is under way, how much of it is done, of how much.
+        found: those that decide online.
+        machine: the system.
+        requests: requests to simulate.
+        rules: rules of the simulation.
+        progress: called with the current step, the amount done and the total.
 
     Raises:
-        UsageError: exhaustive is asked for a case that is not tiny.
+        UsageError: exhaustive is requested for a case that is not tiny.
     """
     warm_up(machine, requests, policies.rule(policies.SIMPLE[0]))
     outcomes = []

@@ -1,4 +1,4 @@
-"""Cost tables: what each layer of each model takes on each kind of sub-accelerator, and the kinds themselves."""
+"""Cost tables: the cost of each layer of each model on each kind of sub-accelerator, and the kinds themselves."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class Costs:
         path: of its file.
         models: names, in the order of the file.
         kinds: names, in the order of the file.
-        compute_us: time at full speed, by model [layers, kinds]; NaN: the file says nothing of a kind.
+        compute_us: time at full speed, by model [layers, kinds]; NaN: the file lacks a kind.
         dram_bytes: traffic [layers, kinds].
         energy_uj: dynamic energy [layers, kinds].
-        extra: other columns that are numbers, by name [layers, kinds]; for checks.
+        extra: other numeric columns, by name [layers, kinds]; for checks.
     """
 
     path: str
@@ -58,7 +58,7 @@ class Costs:
     extra: dict[str, dict[str, Floats]] = field(default_factory=dict)
 
     def digest(self) -> str:
-        """A digest of all costs: results of one table mean nothing for another."""
+        """Return a digest of all costs: results of different tables must not be compared."""
         found = hashlib.sha256("|".join([*self.models, *self.kinds]).encode())
         for table in (self.compute_us, self.dram_bytes, self.energy_uj):
             for model in self.models:
@@ -76,7 +76,7 @@ def read_costs(path: Path | None = None) -> Costs:
         path: of a CSV; None: the table that comes with gpuctl.
 
     Raises:
-        InputError: it is none; a row appears twice; a layer's number or a kind is missing.
+        InputError: it is not a cost table; a row appears twice; a layer's number or a kind is missing.
     """
     place = LAYERS if path is None else path
     rows = read_rows(place, NEEDED, _row, _HINT)
@@ -113,10 +113,10 @@ def _row(row: dict[str, str], _: int) -> dict[str, Any]:
 
 
 def _check_gaps(path: Path, models: Sequence[str], kinds: Sequence[str], compute: dict[str, Floats]) -> None:
-    """See that each model has all its layers on each kind that the table has for it.
+    """Check that each model has all its layers on each kind that the table has for it.
 
     Raises:
-        InputError: it has not.
+        InputError: a layer is missing.
     """
     for model in models:
         for k, kind in enumerate(kinds):
@@ -133,9 +133,9 @@ class System:
     """Sub-accelerators that share one memory.
 
     Attributes:
-        text: as it was asked for.
+        text: as the user wrote it.
         kinds: of each sub-accelerator, in the order of their ids.
-        bandwidth: bytes a microsecond.
+        bandwidth: bytes per microsecond.
     """
 
     text: str
@@ -144,15 +144,15 @@ class System:
 
     @property
     def plain(self) -> str:
-        """The same in one form, however it was asked for."""
+        """Return the system in canonical form."""
         return f"{','.join(self.kinds)}@{self.bandwidth:g}"
 
 
 def parse_system(text: str) -> System:
-    """A system as ``six``, or ``kind:count,kind:count@bandwidth``; ids follow that order.
+    """Parse a system, ``six`` or ``kind:count,kind:count@bandwidth``; ids follow that order.
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is not a system.
     """
     hint = f"six, or KIND:COUNT,…@BYTES_PER_US like {SIX}"
     parts, _, bandwidth = (SIX if text.strip() == "six" else text).partition("@")
@@ -175,12 +175,12 @@ def parse_system(text: str) -> System:
 
 @dataclass(frozen=True)
 class Machine:
-    """A system and the costs of models on it: flat layers, those of a model side by side.
+    """A system and the costs of models on it: flat layers, those of a model in sequence.
 
     Attributes:
         system: the sub-accelerators.
         models: that can run on it.
-        first: flat layer of each model's first [models].
+        first: flat index of each model's first layer [models].
         count: layers of each model [models].
         compute: microseconds at full speed [layers, accels].
         dram: bytes [layers, accels].
@@ -188,7 +188,7 @@ class Machine:
         energy: microjoules [layers, accels].
         best: least of `alone` [layers].
         rest: sum of `best` from a layer to its model's last [layers].
-        traits: what nets see of each layer, see `gpuctl.research.accel.state.TRAITS` [layers, TRAITS accels].
+        traits: input of nets for each layer, see `gpuctl.research.accel.state.TRAITS` [layers, TRAITS accels].
         static_mw: of the whole system; None: the kinds are unknown.
         digest: of the cost table.
     """
@@ -208,10 +208,10 @@ class Machine:
     digest: str
 
     def model(self, name: str) -> int:
-        """The number of a model.
+        """Return the number of a model.
 
         Raises:
-            KeyError: the table has none of that name.
+            KeyError: the table lacks it.
         """
         return self.models.index(name) if name in self.models else self._missing(name)
 
@@ -219,12 +219,12 @@ class Machine:
         raise KeyError(name)
 
     def whole_us(self) -> Floats:
-        """Each model's least time: the sum of its layers' best [models]."""
+        """Return each model's least time: the sum of its layers' best [models]."""
         return self.rest[self.first]
 
 
 def machine_of(system: System, costs: Costs, kinds: Path | None = None) -> Machine:
-    """Put a system and costs together.
+    """Combine a system and costs.
 
     Args:
         system: the sub-accelerators.
@@ -232,8 +232,8 @@ def machine_of(system: System, costs: Costs, kinds: Path | None = None) -> Machi
         kinds: a CSV with the columns kind, static_mw; None: that of gpuctl.
 
     Raises:
-        UsageError: the costs know nothing of one of the system's kinds.
-        InputError: `kinds` is no such table.
+        UsageError: the costs lack one of the system's kinds.
+        InputError: `kinds` is not such a table.
     """
     unknown = next((kind for kind in system.kinds if kind not in costs.kinds), None)
     if unknown is not None:
@@ -267,10 +267,10 @@ def machine_of(system: System, costs: Costs, kinds: Path | None = None) -> Machi
 
 
 def static_power(path: Path) -> dict[str, float]:
-    """Milliwatts of each kind that a table names.
+    """Return the static power of each kind in a table, mW.
 
     Raises:
-        InputError: it is none.
+        InputError: it is not such a table.
     """
     rows = read_rows(
         path, _OF_KINDS, lambda row, _: (name(row, "kind"), number(row, "static_mw", least=0)),

@@ -32,7 +32,7 @@ VALID = 7
 
 
 def rounds_of(minutes: float) -> int:
-    """How many rounds a budget stands for."""
+    """Return the rounds of a budget in minutes."""
     return max(1, round(minutes * ROUNDS_A_MINUTE))
 
 
@@ -40,20 +40,20 @@ def train(
     machine: Machine, models: Sequence[int], rounds: int, seed: int, tables: Path | None = None,
     *, checkpoint: Path | None = None, progress: Callable[[int, int], None] = lambda *_: None,
 ) -> tuple[dict[str, Any], dict[str, Any], float]:  # fmt: skip
-    """Learn: what a model's card says, its files, and seconds of CPU; the same call gives the same model.
+    """Train; return the entries of a model's card, its files, and CPU seconds; the same arguments give the same model.
 
     Args:
         machine: the system.
         models: numbers of the models of the requests.
-        rounds: of `STEPS` decisions.
-        seed: of everything.
+        rounds: rounds of `STEPS` decisions.
+        seed: random seed.
         tables: the CSV of costs that `machine` has; None: gpuctl's own.
-        checkpoint: a folder in which the training is kept, and from which it goes on; None: none.
-        progress: called with the rounds that are done, of how many.
+        checkpoint: folder to save the training in and resume it from; None: none.
+        progress: called with the rounds done and the total.
 
     Raises:
         DependencyError: Stable-Baselines3 is not installed.
-        InputError: the folder holds the state of another training.
+        InputError: the folder holds another training.
     """
     names = ",".join(machine.models[k] for k in models)
     accels = len(machine.system.kinds)
@@ -82,7 +82,7 @@ def train(
 
 
 def flat(system: str, models: str, tables: Path | None) -> Any:
-    """The environment with what the LSTM sees in one row, and with actions in one row."""
+    """Return the environment with flat observations for the LSTM and flat actions."""
     import gymnasium
 
     from gpuctl.research.accel.environment import Accel
@@ -108,13 +108,13 @@ def flat(system: str, models: str, tables: Path | None) -> Any:
 
 
 def row_of(seen: dict[str, Any]) -> Any:
-    """What the LSTM sees, in one row: of each request its own, then all sub-accelerators, then what is common."""
+    """Return the LSTM's input in one row: the features of each request, all sub-accelerators, then the common ones."""
     common = np.concatenate([seen["accels"].ravel(), seen["global"]])
     return np.column_stack([seen["requests"], np.tile(common, (s.SEEN_REQUESTS, 1))]).ravel().astype(np.float32)
 
 
 def body(accels: int) -> Body:
-    """The modules of actor and critic, and what the actor answers as a net."""
+    """Return the modules of actor and critic, and the actor's output as a net."""
     rows, width = saved.inputs_of(accels)
     outputs = 1 + accels
 
@@ -140,12 +140,12 @@ def body(accels: int) -> Body:
                 seen = x[:, : rows * width].reshape(-1, rows, width)
                 action = x[:, rows * width :].reshape(-1, rows, outputs)
                 there = seen[:, :, VALID : VALID + 1]
-                # rows of nobody count for nothing: the LSTM that runs has none
+                # empty rows are ignored: the LSTM that runs has none
                 out = self.lstm(torch.cat([seen, action * there], dim=2))[0]
                 return self.linear((out * there).sum(dim=1) / there.sum(dim=1).clamp(min=1))
 
         class Slow(torch.optim.Adam):  # type: ignore[misc]
-            """Adam at the actor's rate, whatever rate of the critic Stable-Baselines3 sets."""
+            """Adam at the actor's rate, whatever critic's rate Stable-Baselines3 sets."""
 
             def step(self, closure: Any = None) -> Any:
                 rates = [group["lr"] for group in self.param_groups]

@@ -1,4 +1,4 @@
-"""Decisions in the compiled loop: in which order requests go, and where each one goes."""
+"""Decisions in the compiled loop: the order of requests, and the sub-accelerator of each."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ LATE_US, SLACK_SHARE = 3000.0, 5.0
 
 @inner
 def whole(value):  # type: ignore[no-untyped-def]
-    """A key as keys are compared: in millionths, as a whole number."""
+    """Return a key as an integer of millionths, as keys are compared."""
     return int(np.rint(1e6 * value))
 
 
 @inner
 def key_of(z, r):  # type: ignore[no-untyped-def]
-    """The key of a request in the order that was chosen."""
+    """Return the key of a request in the selected order."""
     order, rest = z.c[ORDER], z.rest[z.at[r]]
     slack = z.deadline[r] - z.f[NOW] - rest
     key = 0
@@ -73,13 +73,13 @@ def key_of(z, r):  # type: ignore[no-untyped-def]
 
 @inner
 def before(z, one, other):  # type: ignore[no-untyped-def]
-    """Whether a request goes before another."""
+    """Return whether a request precedes another."""
     return z.key[one] < z.key[other] or (z.key[one] == z.key[other] and one < other)
 
 
 @inner
 def sift(z, k):  # type: ignore[no-untyped-def]
-    """Let a request sink in the heap to its place."""
+    """Sift a request down the heap to its place."""
     count, r = z.c[HEAP], z.heap[k]
     while 2 * k + 1 < count:
         child = 2 * k + 1
@@ -94,7 +94,7 @@ def sift(z, k):  # type: ignore[no-untyped-def]
 
 @inner
 def pop(z):  # type: ignore[no-untyped-def]
-    """The first request of the heap, which is taken from it."""
+    """Remove and return the first request of the heap."""
     r = z.heap[0]
     z.c[HEAP] -= 1
     z.heap[0] = z.heap[z.c[HEAP]]
@@ -104,7 +104,7 @@ def pop(z):  # type: ignore[no-untyped-def]
 
 @inner
 def line_up(z):  # type: ignore[no-untyped-def]
-    """Put the requests that can be chosen in a heap, by their keys."""
+    """Put the eligible requests in a heap, by their keys."""
     order = z.c[ORDER]
     if order in (NET_A, OUTSIDE):
         z.c[HEAP] = z.c[ROWS]
@@ -124,7 +124,7 @@ def line_up(z):  # type: ignore[no-untyped-def]
 
 @inner
 def choose(z, r):  # type: ignore[no-untyped-def]
-    """The sub-accelerator that a request is to go to; NOBODY: none."""
+    """Return the sub-accelerator for a request; NOBODY: none."""
     layer, place = z.at[r], z.c[PLACE]
     found, least, idle = NOBODY, 0, False
     most = -np.inf
@@ -170,7 +170,7 @@ def decide(z):  # type: ignore[no-untyped-def]
     line_up(z)
     z.c[PLANNED] = 0
     once = z.f[PERIOD] <= 0
-    # without a period, entries for busy sub-accelerators lapse: the rest of the order says nothing more
+    # without a period, entries for busy sub-accelerators lapse: the rest of the order has no effect
     while z.c[HEAP] > 0 and (idle > 0 or not once):
         r = pop(z)
         s = choose(z, r)

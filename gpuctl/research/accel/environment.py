@@ -1,7 +1,7 @@
-"""``gpuctl/Accel-v0``: which layer goes where, as an environment of Gymnasium.
+"""``gpuctl/Accel-v0``: a Gymnasium environment that assigns layers to sub-accelerators.
 
-A step is one decision, an episode one stream of requests. The observation of the learned policies and this one are made
-by the same compiled code.
+A step is one decision, an episode one stream of requests. The same compiled code makes the observations of learned
+policies and of this environment.
 """
 
 from __future__ import annotations
@@ -36,36 +36,36 @@ FIRST_SEED = 2_000_000
 
 
 class Accel(gymnasium.Env[Any, Any]):  # type: ignore[misc]
-    """Which layer goes where.
+    """Assignment of layers to sub-accelerators.
 
-    Observation: ``requests`` (32, 8 + 3 M), the requests that wait with the least slack; ``accels`` (M, 3): idle, log(1
+    Observation: ``requests`` (32, 8 + 3 M), the waiting requests with the least slack; ``accels`` (M, 3): idle, log(1
     + time until free / 100 us), speed; ``global`` (4): waiting requests / 32, bandwidth used, share of idle ones, share
     of late requests. A row has, in units of the model's least time where it is one: slack (cut at 3), too late, rest,
     log(rest / 3000 us), time since the arrival, (deadline - arrival) / 8, layers left / 100, and 1; then for each
     sub-accelerator log(time alone / least time alone), demand / bandwidth (at most 3), computing time / time alone.
-    Rows of nobody are 0.
+    Empty rows are 0.
 
-    Action: a priority and M affinities for each row, from -1 to 1. Requests go by priority, ties in the order of their
-    file; each takes the first maximum of affinity - (time until free + time alone) / least time alone. All zeros are
-    fcfs-eft.
+    Action: a priority and M affinities for each row, from -1 to 1. Requests are taken by priority, ties in the order of
+    their file; each takes the first maximum of affinity - (time until free + time alone) / least time alone. All zeros
+    are fcfs-eft.
 
-    Reward: deadlines kept less deadlines missed since the last decision, a miss counting when slack is first below 0;
-    less 0.1 of the mean of max(0, demand / bandwidth - 1) over that time.
+    Reward: deadlines met minus deadlines missed since the last decision (a miss counts when slack first falls below 0),
+    minus 0.1 times the mean of max(0, demand / bandwidth - 1) over that time.
 
     Args:
         system: as of ``gpuctl accel simulate``.
         tables: a CSV of costs; None: gpuctl's own.
         models: of the requests, names with commas, or all.
-        requests: of an episode.
-        loads: of which each episode has one by chance.
+        requests: requests per episode.
+        loads: loads; each episode draws one.
         period_us: decisions at its multiples only; 0: whenever something can start.
-        drop: requests that can no longer be in time are given up.
-        crowded: weight of what is asked of the memory beyond its bandwidth. With 0.1 it outweighs deadlines on the
-            system six, whose layers ask for many times the bandwidth.
+        drop: drop requests that can no longer meet their deadline.
+        crowded: weight of the demand beyond the memory's bandwidth. With 0.1 it outweighs deadlines on the
+            system six, whose layers demand many times the bandwidth.
 
     Raises:
         UsageError: the system has kinds without costs, or a model has none.
-        InputError: `tables` is no table of costs.
+        InputError: `tables` is not a table of costs.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
@@ -100,7 +100,7 @@ class Accel(gymnasium.Env[Any, Any]):  # type: ignore[misc]
         self._before = (0, 0, 0.0, 0.0)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Seen, dict[str, Any]]:
-        """Begin an episode: the stream that ``options={"seed": N, "load": L}`` names, or one by chance."""
+        """Begin an episode: the stream that ``options={"seed": N, "load": L}`` names, or a random one."""
         super().reset(seed=seed)
         settings = options or {}
         number = settings.get("seed")
@@ -116,7 +116,7 @@ class Accel(gymnasium.Env[Any, Any]):  # type: ignore[misc]
         return self._seen(self._state), {"seed": number, "load": load}
 
     def step(self, action: Any) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
-        """Decide, and go on to the next decision."""
+        """Apply a decision, and advance to the next one."""
         if self._state is None:
             raise gymnasium.error.ResetNeeded("reset first")
         z = self._state
@@ -128,7 +128,7 @@ class Accel(gymnasium.Env[Any, Any]):  # type: ignore[misc]
         return self._seen(z), reward, over, False, about
 
     def _rewarded(self, z: State) -> float:
-        """The reward of the time since the last call."""
+        """Return the reward for the time since the last call."""
         now = int(z.c[s.MET]), int(z.c[s.MISSED]), float(z.f[s.OVER]), float(z.f[s.NOW])
         met, missed, over, time = (new - old for new, old in zip(now, self._before, strict=True))
         self._before = now

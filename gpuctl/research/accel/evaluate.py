@@ -1,4 +1,4 @@
-"""A learned policy against rules, on streams that it has not seen: paired, with intervals, load by load."""
+"""Compare a learned policy with rules on unseen streams: paired, with intervals, per load."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ FEWEST = 2
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a policy is evaluated on.
+    """Settings of an evaluation.
 
     Attributes:
         loads: of the streams.
         streams: at each load.
-        requests: of a stream.
+        requests: requests per stream.
         models: numbers of the models of the requests.
-        first_seed: of the streams; the others of a load have the next ones.
+        first_seed: seed of the first stream of a load; the others have the following ones.
     """
 
     loads: tuple[float, ...]
@@ -52,10 +52,10 @@ class Evaluation:
 
 
 def loads_of(text: str) -> tuple[float, ...]:
-    """Loads of a list with commas.
+    """Return the loads of a comma-separated list.
 
     Raises:
-        UsageError: one is no number, or out of bounds.
+        UsageError: one is not a number, or out of bounds.
     """
     found = []
     for word in filter(None, (each.strip() for each in text.split(","))):
@@ -71,10 +71,10 @@ def loads_of(text: str) -> tuple[float, ...]:
 
 
 def check_unseen(about: dict[str, Any], evaluation: Evaluation) -> None:
-    """See that a model has not learnt from what it is to be scored on.
+    """Check that a model was not trained on the streams that score it.
 
     Raises:
-        UsageError: it has.
+        UsageError: it was.
     """
     last = evaluation.first_seed + evaluation.streams - 1
     for name in ("training_seeds", "held_seeds"):
@@ -90,7 +90,7 @@ class GainRow(
     Row, name="accel_gains", section="accel", title="What learning gains",
     question="Does the model keep more deadlines than the best rule?",
 ):  # fmt: skip
-    """The model against the best rule at a load."""
+    """The model compared with the best rule at a load."""
 
     load: float = column("-", "Load of the streams: 1 is what the system could just serve if it were perfectly used.")
     policy: str = column("-", "The model.")
@@ -152,7 +152,7 @@ class LoadGroupRow(
 
 @dataclass(frozen=True)
 class Scores:
-    """What came of policies at loads."""
+    """Scores of policies at loads."""
 
     loads: list[LoadRow]
     gains: list[GainRow]
@@ -165,7 +165,7 @@ def run(
     evaluation: Evaluation,
     progress: Callable[[str, int, int], None] = lambda *_: None,
 ) -> Scores:
-    """Score a policy and rules on the same streams; the same call gives the same figures, but for ``decision_us``."""
+    """Score a policy and rules on the same streams; the same arguments give the same figures except ``decision_us``."""
     every = [*(policies.rule(name) for name in RULES), policy]
     scores = Scores([], [], [])
     for done, load in enumerate(evaluation.loads):
@@ -208,12 +208,12 @@ def _groups(load: float, rows: Sequence[GroupRow]) -> list[LoadGroupRow]:
 
 
 def interval(values: Floats) -> tuple[float | None, float | None]:
-    """The ends of the 95 % interval of a mean, by Student's t; None if there are too few values."""
+    """Return the ends of the 95 % interval of a mean, by Student's t; None if there are too few values."""
     return student_interval(values)[1:] if values.size >= FEWEST else (None, None)
 
 
 def gain_of(load: float, sla: dict[str, Floats], model: str) -> GainRow:
-    """A model against the rule with the best mean there, paired by stream; how it was trained is left empty."""
+    """Compare a model with the rule of the best mean, paired by stream; its training is left empty."""
     best = max((name for name in sla if name != model), key=lambda name: float(sla[name].mean()))
     off = sla[model] - sla[best]
     low, high = interval(off)

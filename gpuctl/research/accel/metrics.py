@@ -1,4 +1,4 @@
-"""What comes of requests in figures: how many were in time, how fairly, how fast, with how much energy."""
+"""Figures of simulated requests: deadlines met, fairness, speed and energy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PolicyRow(
     Row, name="accel", section="accel", title="Policies for accelerators", first_columns=9,
     question="Which policy keeps most deadlines, how fairly, and with how much energy?",
 ):  # fmt: skip
-    """What came of all requests under a policy."""
+    """Outcome of all requests under a policy."""
 
     policy: str = column("-", "Order and place of requests, or a learned policy.")
     requests: int = column("requests", "All requests of the file.")
@@ -73,22 +73,22 @@ class GroupRow(
 
 
 def percentile(values: Floats, p: float) -> float | None:
-    """The value at the place ``min(n - 1, floor(p n))`` of the sorted ones; None: there is none."""
+    """Return the value at place ``min(n - 1, floor(p n))`` of the sorted values; None if there are none."""
     if not values.size:
         return None
     return float(np.sort(values)[min(values.size - 1, int(p * values.size))])
 
 
 def jain(shares: Sequence[float]) -> float | None:
-    """Jain's index of fairness, (sum x)^2 / (k sum x^2); None: all are 0."""
+    """Return Jain's index of fairness, (sum x)^2 / (k sum x^2); None if all are 0."""
     x = np.array(shares)
     return float(x.sum() ** 2 / (x.size * (x**2).sum())) if x.any() else None
 
 
 def overhead_uj(policy: Policy, decisions: int, candidates: int) -> float:
-    """Energy that a net's own answers take, by `MAC_PJ` and `BYTE_PJ`; 0 for rules.
+    """Return the energy of a net's own inference, by `MAC_PJ` and `BYTE_PJ`; 0 for rules.
 
-    Each decision reads all weights once, and multiplies for each candidate.
+    Each decision reads all weights once, and multiplies per candidate.
     """
     if policy.weights is None:
         return 0.0
@@ -97,13 +97,13 @@ def overhead_uj(policy: Policy, decisions: int, candidates: int) -> float:
 
 
 def lateness(outcome: Outcome, requests: Requests, machine: Machine) -> float:
-    """Mean time after the deadline over a model's least time, from 0 to 4; 4 for what is not finished."""
+    """Return the mean of time after the deadline / the model's least time, from 0 to 4; 4 for unfinished requests."""
     late = (outcome.end - requests.deadline) / machine.whole_us()[requests.model]
     return float(np.clip(np.where(np.isnan(late), 4.0, late), 0, 4).mean())
 
 
 def figures(outcome: Outcome, requests: Requests, machine: Machine) -> PolicyRow:
-    """What came of all requests."""
+    """Return the figures of all requests."""
     done = ~np.isnan(outcome.end)
     latency = outcome.end[done] - requests.arrival[done]
     shares = [row.sla for row in by_group(outcome, requests, machine) if row.by == "tenant"]
@@ -131,7 +131,7 @@ def figures(outcome: Outcome, requests: Requests, machine: Machine) -> PolicyRow
 
 
 def by_group(outcome: Outcome, requests: Requests, machine: Machine) -> list[GroupRow]:
-    """What came of the requests of each model, quality of service and tenant."""
+    """Return the figures of the requests of each model, quality of service and tenant."""
     rows = []
     models = [machine.models[k] for k in requests.model.tolist()]
     for by, values in (("model", models), ("qos", requests.qos), ("tenant", requests.tenants)):

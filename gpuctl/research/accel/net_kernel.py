@@ -1,4 +1,4 @@
-"""What nets see in the compiled loop, and what they answer: the small pair of nets, and the LSTM."""
+"""Inputs and outputs of nets in the compiled loop: the small pair of nets, and the LSTM."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ CORRECTION = 3.0
 
 @inner
 def cut(value):  # type: ignore[no-untyped-def]
-    """A number from -MOST to MOST."""
+    """Clip a number to -MOST … MOST."""
     return min(max(value, -MOST), MOST)
 
 
 @inner
 def count_idle(z):  # type: ignore[no-untyped-def]
-    """Sub-accelerators on which nothing runs."""
+    """Return the number of idle sub-accelerators."""
     count = 0
     for s in range(z.on.size):
         if z.on[s] == NOBODY:
@@ -52,7 +52,7 @@ def count_idle(z):  # type: ignore[no-untyped-def]
 
 @inner
 def first_layer(w, x, inputs, h):  # type: ignore[no-untyped-def]
-    """Fill `h`: the bias, which stands behind the weights of all inputs, and eight inputs times their weights."""
+    """Fill `h`: the bias, stored after the weights of all inputs, plus eight inputs times their weights."""
     for j in range(UNITS):
         h[j] = w[inputs * UNITS + j]
     for i in range(REQUEST_INPUTS):
@@ -63,7 +63,7 @@ def first_layer(w, x, inputs, h):  # type: ignore[no-untyped-def]
 
 @inner
 def softsigns(v, h):  # type: ignore[no-untyped-def]
-    """The sum of units after softsign, times their weights."""
+    """Return the sum of softsign units times their weights."""
     answer = 0.0
     for j in range(UNITS):
         answer += v[j] * h[j] / (1.0 + abs(h[j]))
@@ -72,7 +72,7 @@ def softsigns(v, h):  # type: ignore[no-untyped-def]
 
 @inner
 def priorities(z):  # type: ignore[no-untyped-def]
-    """Keys of all that wait, by the first of the small nets, and the features that both nets see."""
+    """Compute the keys of all waiting requests by the first small net, and the features of both nets."""
     w, h = z.weights, z.hidden[:UNITS]
     used, idle = z.f[USED] / z.f[BANDWIDTH], count_idle(z) / z.on.size
     many = min(z.c[READY_COUNT] / MANY, MOST)
@@ -92,13 +92,13 @@ def priorities(z):  # type: ignore[no-untyped-def]
 
 @inner
 def begin_pairs(z, r):  # type: ignore[no-untyped-def]
-    """What the second net computes of a request alone, once for all sub-accelerators."""
+    """Compute the part of the second net that depends on the request alone, once for all sub-accelerators."""
     first_layer(z.weights[REQUEST_SIZE:], z.features[r], PAIR_INPUTS, z.hidden[:UNITS])
 
 
 @inner
 def affinity_of_pair(z, layer, s):  # type: ignore[no-untyped-def]
-    """The second net's answer to a request, after `begin_pairs`, on a sub-accelerator."""
+    """Return the second net's affinity of a request to a sub-accelerator; call `begin_pairs` first."""
     w, h, traits = z.weights[REQUEST_SIZE + REQUEST_INPUTS * UNITS :], z.hidden[: 2 * UNITS], z.traits[layer]
     closer, share = traits[TRAITS * s], traits[TRAITS * s + 1]
     long, bound = 0.3 * traits[TRAITS * s + 2], traits[TRAITS * s + 3]
@@ -112,7 +112,7 @@ def affinity_of_pair(z, layer, s):  # type: ignore[no-untyped-def]
 
 @inner
 def seen_rows(z):  # type: ignore[no-untyped-def]
-    """Which requests an agent sees: those that wait with the least slack, in its order, ties by row."""
+    """Select the requests that an agent sees: the waiting ones with the least slack, in its order, ties by row."""
     count = 0
     for k in range(z.c[READY_COUNT]):
         r = z.ready[k]
@@ -136,7 +136,7 @@ def seen_rows(z):  # type: ignore[no-untyped-def]
 
 @inner
 def observe(z):  # type: ignore[no-untyped-def]
-    """Fill what an agent sees."""
+    """Fill the agent's observation."""
     seen_rows(z)
     accels = z.on.size
     late = 0
@@ -169,7 +169,7 @@ def observe(z):  # type: ignore[no-untyped-def]
 
 @inner
 def add_to(z, inputs, at, gates):  # type: ignore[no-untyped-def]
-    """Add inputs times weights to the gates of the LSTM, which stand at the place `gates` of `hidden`."""
+    """Add inputs times weights to the gates of the LSTM, which start at index `gates` of `hidden`."""
     width = 4 * z.c[HIDDEN]
     to = z.hidden[gates : gates + width]
     for i in range(inputs.size):
@@ -181,7 +181,7 @@ def add_to(z, inputs, at, gates):  # type: ignore[no-untyped-def]
 
 @inner
 def act(z):  # type: ignore[no-untyped-def]
-    """The LSTM's answer to what `observe` has filled: a priority and affinities of each request that is seen.
+    """Compute the LSTM's output for the observation: a priority and affinities of each visible request.
 
     Weights: inputs x 4 h, h x 4 h, 4 h of bias, h x outputs, outputs; the gates in the order of PyTorch.
     """
@@ -191,7 +191,7 @@ def act(z):  # type: ignore[no-untyped-def]
     recurrent = inputs * 4 * h
     bias = recurrent + h * 4 * h
     linear = bias + 4 * h
-    # hidden: what all rows share, gates, output, cell
+    # hidden: the part that all rows share, gates, output, cell
     common, gates, out, cell = 0, 4 * h, 8 * h, 9 * h
     for j in range(4 * h):
         z.hidden[common + j] = z.weights[bias + j]

@@ -1,4 +1,4 @@
-"""Bounds that know all arrivals: a genetic search for fixed priorities, and all schedules of a tiny case."""
+"""Offline bounds that know all arrivals: a genetic search for fixed priorities, and exhaustive search of tiny cases."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ MOST_LAYERS, MOST_STATES = 12, 200_000
 def genetic(
     machine: Machine, requests: Requests, rules: Rules, progress: Callable[[str, int, int], None] = lambda *_: None
 ) -> Outcome:
-    """The best of many fixed orders of requests, each with earliest finish; it knows all arrivals.
+    """Return the best of many fixed orders of requests, each with earliest finish; it knows all arrivals.
 
-    Half the search is ours to choose: parents by tournaments of two, each priority from one of them, some changed.
-    Most requests in time count, then the least mean lateness. Begins with the orders by arrival, deadline, latest
-    start and size. The same requests give the same outcome.
+    Half of each generation is bred by gpuctl's choice: parents by tournaments of two, each priority from one parent,
+    some mutated. Fitness is the number of requests in time, then the least mean lateness. The search begins with the
+    orders by arrival, deadline, latest start and size. The same requests give the same outcome.
     """
     whole = machine.whole_us()[requests.model]
     draw = np.random.Generator(np.random.PCG64(1))
@@ -71,9 +71,9 @@ def _changed(priority: Floats, draw: np.random.Generator) -> Floats:
 
 
 def exhaustive(machine: Machine, requests: Requests, rules: Rules) -> Outcome:
-    """The best of all schedules that decide at arrivals and at ends of layers, and may leave a sub-accelerator idle.
+    """Return the best schedule that decides at arrivals and at ends of layers, and may idle a sub-accelerator.
 
-    Most requests in time count, then the least sum of ends. In Python, with its own sharing of bandwidth.
+    The best has the most requests in time, then the least sum of ends. In Python, with its own sharing of bandwidth.
 
     Raises:
         UsageError: the case is not tiny, or has a period.
@@ -104,7 +104,7 @@ Schedule = tuple[tuple[int, int, int, float, float], ...]
 
 
 class _Search:
-    """All schedules, by what is to come of a state; states that were seen are not searched again."""
+    """Exhaustive search with memoised states."""
 
     def __init__(self, machine: Machine, requests: Requests) -> None:
         self.machine, self.requests = machine, requests
@@ -114,7 +114,7 @@ class _Search:
     def best(
         self, now: float, at: tuple[tuple[int, int], ...], running: Running
     ) -> tuple[tuple[int, float], Schedule] | None:
-        """The best that can come: requests in time, minus the sum of ends, and the layers that end from now on.
+        """Return the best continuation: requests in time, minus the sum of ends, and the layers that end from now on.
 
         Args:
             now: after ends and arrivals.
@@ -138,7 +138,7 @@ class _Search:
     def _choices(
         self, at: tuple[tuple[int, int], ...], running: Running, now: float
     ) -> list[tuple[tuple[tuple[int, int], ...], Running]]:
-        """All ways to start waiting requests on idle sub-accelerators, none included."""
+        """Return all ways to start waiting requests on idle sub-accelerators, including none."""
         found = [(at, running)]
         busy = {each[0] for each in running}
         for accel in self.accels:
@@ -158,7 +158,7 @@ class _Search:
     def _after(
         self, now: float, at: tuple[tuple[int, int], ...], running: Running
     ) -> tuple[tuple[int, float], Schedule] | None:
-        """What can come of this if nothing more starts until the next end or arrival."""
+        """Return the best continuation if nothing more starts until the next end or arrival."""
         to_come = [a - now for (state, _), a in zip(at, self.requests.arrival.tolist(), strict=True) if state == -1]
         if not running and not to_come:
             return ((0, 0.0), ()) if all(state == 2 for state, _ in at) else None
@@ -186,7 +186,7 @@ class _Search:
 
 
 def fair_speeds(demands: list[float], bandwidth: float) -> list[float]:
-    """Speeds of layers that want so many bytes a microsecond each, the bandwidth shared max-min fair."""
+    """Return the speeds of layers with these demands in bytes per microsecond: max-min fair shares of the bandwidth."""
     speeds = [1.0] * len(demands)
     wanting = sorted((k for k, b in enumerate(demands) if b > 0), key=lambda k: (demands[k], k))
     left = bandwidth

@@ -1,4 +1,4 @@
-"""Policies by name: an order and a place, as ``edf-eft+h``."""
+"""Policies by name: an order and a placement, as ``edf-eft+h``."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ SIMPLE: Final = ("fcfs-eft", "edf-eft", "edf-eft+h", "llf-eft", "llf-eft+h", "sj
 
 
 def rule(name: str) -> Policy:
-    """The policy of a simple rule.
+    """Return the policy of a simple rule.
 
     Raises:
-        UsageError: there is none of that name.
+        UsageError: the name is unknown.
     """
     if name not in NAMES:
         raise UsageError(f"--policy: there is no {name[:60]!r}", hint=meant(name, (*NAMES, *OTHERS)))

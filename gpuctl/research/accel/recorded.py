@@ -1,4 +1,4 @@
-"""Arrivals of requests that a trace recorded: the table ``service_load`` of a store."""
+"""Recorded arrivals of requests: the table ``service_load`` of a store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Arrivals:
 
     Attributes:
         times_us: microseconds since the first, ascending.
-        services: whose each is.
+        services: service of each.
     """
 
     times_us: tuple[float, ...]
@@ -31,13 +31,13 @@ class Arrivals:
 
 
 def read_arrivals(store: Store, cluster: str | None, service: str | None, count: int) -> Arrivals:
-    """The first requests of a trace; those that are told by spans are spread evenly over theirs.
+    """Read the first requests of a trace; requests counted per span are spread evenly over it.
 
     Args:
-        store: it.
+        store: the store.
         cluster: of the store; None: its only one.
-        service: only of this one; None: of all.
-        count: so many, or all if there are fewer.
+        service: only this one; None: all.
+        count: most requests to read.
 
     Raises:
         InputError: there are fewer than two, or all at one time.
@@ -56,7 +56,7 @@ def read_arrivals(store: Store, cluster: str | None, service: str | None, count:
     for at_us, span_s, requests, of in rows.iter_rows():
         if service is not None and of != service:
             continue
-        # spans may tell parts of requests: what is left over goes to the next one
+        # a span may hold fractions of requests: the remainder carries over to the next one
         whole = due.get(of, 0.0) + requests
         due[of] = whole - int(whole + 1e-9)
         n = min(int(whole + 1e-9), count)
@@ -71,6 +71,6 @@ def read_arrivals(store: Store, cluster: str | None, service: str | None, count:
 
 
 def scaled(arrivals: Arrivals, rate: float) -> list[float]:
-    """Their times stretched so that so many come a microsecond, in the mean."""
+    """Return the times stretched to a mean rate per microsecond."""
     factor = (len(arrivals.times_us) - 1) / rate / arrivals.times_us[-1]
     return [at * factor for at in arrivals.times_us]

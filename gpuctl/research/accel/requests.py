@@ -1,4 +1,4 @@
-"""Requests: which tenant wants which model, from when, and until when; read, written, and drawn by chance."""
+"""Requests: tenant, model, arrival and deadline; read, written, and generated."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def read_requests(path: Path, machine: Machine) -> Requests:
     """Read requests.
 
     Raises:
-        InputError: it is no such table; a request appears twice, or its model has no costs on this system.
+        InputError: it is not such a table; a request appears twice, or its model has no costs on this system.
     """
     known: set[str] = set()
 
@@ -88,7 +88,7 @@ def read_requests(path: Path, machine: Machine) -> Requests:
 
 
 def requests_of(rows: Iterable[Row]) -> Requests:
-    """Requests from their rows: name, tenant, quality of service, number of the model, arrival and deadline."""
+    """Build requests from rows: name, tenant, quality of service, number of the model, arrival and deadline."""
     names, tenants, qos, model, arrival, deadline = zip(*rows, strict=True)
     return Requests(
         names, tenants, qos, np.array(model, np.int64), np.array(arrival, np.float64), np.array(deadline, np.float64)
@@ -96,7 +96,7 @@ def requests_of(rows: Iterable[Row]) -> Requests:
 
 
 def csv_of(requests: Requests, machine: Machine) -> str:
-    """Requests as the text of a CSV."""
+    """Return requests as CSV text."""
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(COLUMNS)
@@ -109,7 +109,7 @@ def csv_of(requests: Requests, machine: Machine) -> str:
 
 
 def models_of(text: str, machine: Machine) -> list[int]:
-    """The numbers of models in a list with commas, in its order; ``all``: all of them.
+    """Return the numbers of models in a comma-separated list, in its order; ``all``: all of them.
 
     Raises:
         UsageError: one has no costs on this system.
@@ -127,10 +127,10 @@ def models_of(text: str, machine: Machine) -> list[int]:
 
 
 def capacity_us(machine: Machine, models: Sequence[int]) -> float:
-    """Mean time that a request of these models takes up of the whole system, by computing or by the memory.
+    """Return the mean time for which a request of these models occupies the system, by computing or by memory.
 
-    One that computes: 1 / sum over sub-accelerators of 1 / its time there; by the memory: the least bytes of its
-    layers, over the bandwidth.
+    By computing: 1 / sum over sub-accelerators of 1 / its time there; by memory: the least bytes of its layers /
+    bandwidth.
     """
     found: list[float] = []
     for k in models:
@@ -144,26 +144,26 @@ def generate(
     machine: Machine, models: Sequence[int], count: int, load: float, seed: int, *, burst: bool = False,
     recorded: Arrivals | None = None,
 ) -> Requests:  # fmt: skip
-    """Make requests by `u`: the same on every machine, but alike for different seeds, see `stream`.
+    """Generate requests by `u`: the same on every machine, but similar for different seeds, see `stream`.
 
     Args:
         machine: the system and its costs.
         models: numbers of the models.
-        count: requests.
-        load: 1: as many as the system can just serve, if it were perfectly used.
-        seed: of the numbers.
-        burst: spells of a half and of double the rate take turns.
-        recorded: arrivals to take in place of drawn ones, stretched to that load; where they are of several services,
-            these are the tenants.
+        count: number of requests.
+        load: 1: as many as the system can just serve at perfect use.
+        seed: random seed.
+        burst: alternate periods of half and of double the rate.
+        recorded: recorded arrivals to use instead of random ones, stretched to that load; several services become the
+            tenants.
     """
     return _made(machine, models, count, load, lambda i, tag: u(seed, i, tag), burst=burst, recorded=recorded)
 
 
 def stream(machine: Machine, models: Sequence[int], count: int, load: float, seed: int) -> Requests:
-    """The same with NumPy's random numbers, for learning and scoring.
+    """Generate requests as `generate` does, but from NumPy's random numbers, for learning and scoring.
 
-    A CRC is linear: the hashed numbers of two seeds differ by one mask, the same for all requests, so that who has
-    learnt from some such streams knows the others.
+    A CRC is linear: the hashed numbers of two seeds differ by one mask, the same for all requests, so a policy trained
+    on some such streams knows the others.
     """
     draw = np.random.Generator(np.random.PCG64(seed))
     drawn = {tag: np.maximum(draw.random(count), 1e-12).tolist() for tag in ("gap", "model", "qos", "tenant")}
@@ -174,7 +174,7 @@ def _made(
     machine: Machine, models: Sequence[int], count: int, load: float, number_of: Callable[[int, str], float], *,
     burst: bool = False, recorded: Arrivals | None = None,
 ) -> Requests:  # fmt: skip
-    """Requests at exponential times, of any model, quality of service and of four tenants, evenly."""
+    """Generate requests at exponential intervals; model, quality of service and tenant (of four) are drawn evenly."""
     rate = load / capacity_us(machine, models)
     whole = machine.whole_us().tolist()
     rows = []

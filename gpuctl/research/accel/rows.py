@@ -1,4 +1,4 @@
-"""Rows of CSV files, and numbers in them, with errors that say which line is wrong."""
+"""Rows of CSV files and the numbers in them, with errors that name the faulty line."""
 
 from __future__ import annotations
 
@@ -23,13 +23,12 @@ def read_rows(path: Path, needed: Sequence[str], row_of: Callable[[dict[str, str
 
     Args:
         path: of the file.
-        needed: columns that it must have; it may have more.
-        row_of: what a row says; called with its cells by column and its number from 1, it raises ValueError for what
-            is wrong.
-        hint: what was expected.
+        needed: required columns; others are allowed.
+        row_of: parses a row from its cells by column and its number from 1; raises ValueError for a fault.
+        hint: expected format.
 
     Raises:
-        InputError: it is no such table, or a row is wrong, with its line.
+        InputError: it is not such a table, or a row is wrong; with its line.
     """
     try:
         text = read_whole(path, most=MOST_TABLE, hint=hint).decode("utf-8-sig")
@@ -57,10 +56,10 @@ MOST = 1e11
 
 
 def number(row: dict[str, str], column: str, *, above: float | None = None, least: float | None = None) -> float:
-    """A number of a row.
+    """Return a number of a row.
 
     Raises:
-        ValueError: it is none, not finite, or out of bounds.
+        ValueError: it is not a number, not finite, or out of bounds.
     """
     text = row[column].strip()
     try:
@@ -79,7 +78,7 @@ def number(row: dict[str, str], column: str, *, above: float | None = None, leas
 
 
 def name(row: dict[str, str], column: str) -> str:
-    """The text of a cell that must not be empty.
+    """Return the text of a cell that must not be empty.
 
     Raises:
         ValueError: it is.

@@ -1,4 +1,4 @@
-"""Learned policies as plain arrays: the pair of small nets, and the LSTM; from a folder, or a JSON of weights."""
+"""Learned policies as plain arrays: the pair of small nets and the LSTM; loaded from a folder or a JSON of weights."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _HINT = "name a folder that gpuctl accel train wrote, or a JSON file with the ar
 
 
 def load(path: Path, name: str, accels: int) -> tuple[Policy, dict[str, Any]]:
-    """A learned policy, and what its card says; of a JSON file nothing.
+    """Load a learned policy and the entries of its card; a JSON file has no card.
 
     Args:
         path: a folder that ``gpuctl accel train`` wrote, or a JSON file of the small nets' arrays.
-        name: that it goes by.
+        name: name of the policy.
         accels: sub-accelerators of the system.
 
     Raises:
@@ -67,19 +67,19 @@ def load(path: Path, name: str, accels: int) -> tuple[Policy, dict[str, Any]]:
 
 
 def card_of(path: Path) -> dict[str, Any]:
-    """What a model's card says; of a JSON file nothing.
+    """Return the entries of a model's card; a JSON file has none.
 
     Raises:
-        InputError: the folder is no model.
+        InputError: the folder is not a model.
     """
     return card.load_folder(path, KIND).card if path.is_dir() else {}
 
 
 def curve_of(path: Path) -> list[dict[str, float]]:
-    """The training curve of a model; of a JSON file an empty one.
+    """Return the training curve of a model; empty for a JSON file.
 
     Raises:
-        InputError: the folder is no model, or its curve none.
+        InputError: the folder is not a model, or its curve is invalid.
     """
     if not path.is_dir():
         return []
@@ -90,13 +90,13 @@ def curve_of(path: Path) -> list[dict[str, float]]:
 
 
 def text_of(about: Mapping[str, Any], name: str, otherwise: str) -> str:
-    """A text of a card, or another one where it has none."""
+    """Return a text of a card, or `otherwise` if it has none."""
     found = about.get(name)
     return found if isinstance(found, str) else otherwise
 
 
 def small(arrays: Mapping[str, NDArray[Any]], name: str, accels: int, path: str = "") -> Policy:
-    """The policy of the two small nets.
+    """Return the policy of the two small nets.
 
     Raises:
         InputError: an array has another shape, or a number that is not finite.
@@ -113,23 +113,23 @@ def small(arrays: Mapping[str, NDArray[Any]], name: str, accels: int, path: str 
 
 
 def split(row: NDArray[np.floating[Any]]) -> dict[str, NDArray[np.float32]]:
-    """The arrays of the two small nets, from one row."""
+    """Split one row into the arrays of the two small nets."""
     parts = np.split(np.asarray(row, np.float32), np.cumsum([int(np.prod(shape)) for shape in SHAPES.values()])[:-1])
     return {each: part.reshape(shape) for (each, shape), part in zip(SHAPES.items(), parts, strict=True)}
 
 
 def inputs_of(accels: int) -> tuple[int, int]:
-    """The shape of what the LSTM sees: requests; of each its row, then all sub-accelerators, then what is common."""
+    """Return the shape of the LSTM's input: requests; per request its row, all sub-accelerators, common features."""
     return s.SEEN_REQUESTS, s.OF_REQUEST + 3 * accels + s.OF_ACCEL * accels + s.OF_ALL
 
 
 def layers_of(accels: int, hidden: int) -> list[Layer]:
-    """The layers of the LSTM's net: a priority and affinities of each request, from -1 to 1."""
+    """Return the layers of the LSTM's net: a priority and affinities of each request, from -1 to 1."""
     return [{"kind": "lstm", "hidden": hidden}, {"kind": "linear", "outputs": 1 + accels}, {"kind": "tanh"}]
 
 
 def lstm(net: Net, name: str, path: str = "") -> Policy:
-    """The policy of an LSTM, its weights as the kernel has them.
+    """Return the policy of an LSTM, with its weights in the kernel's layout.
 
     Raises:
         InputError: the net has other layers.

@@ -1,4 +1,4 @@
-"""Requests on a system under a policy: what comes of each of them, and of the whole."""
+"""Simulates requests on a system under a policy; outcome of each request, and of all."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ FEW_LAYERS = 2000
 
 @dataclass(frozen=True)
 class Policy:
-    """How decisions are made.
+    """A way to decide.
 
     Attributes:
-        name: as it was asked for.
-        order: of requests: a number of `gpuctl.research.accel.state`.
-        place: where they go: a number of `gpuctl.research.accel.state`.
-        behind: requests that can no longer be in time go behind all others.
-        weights: of a net, as the kernel has them.
+        name: as the user wrote it.
+        order: order of requests: a constant of `gpuctl.research.accel.state`.
+        place: placement: a constant of `gpuctl.research.accel.state`.
+        behind: whether requests that can no longer be in time go last.
+        weights: weights of a net, in the kernel's layout.
         hidden: units of the LSTM.
-        macs: multiplications of a decision for each candidate; 0: no net.
-        macs_once: the same once for all.
-        keys: of the order FIXED, small ones first [requests].
+        macs: multiplications of a decision per candidate; 0: no net.
+        macs_once: multiplications of a decision independent of candidates.
+        keys: keys of the order FIXED, ascending [requests].
     """
 
     name: str
@@ -57,11 +57,11 @@ class Policy:
 
 @dataclass(frozen=True)
 class Rules:
-    """What holds for all policies of a comparison.
+    """Rules of all policies in a comparison.
 
     Attributes:
         period_us: decisions are made at its multiples only; 0: whenever something can start.
-        drop: requests that can no longer be in time are given up.
+        drop: drop requests that can no longer be in time.
     """
 
     period_us: float = 0.0
@@ -70,20 +70,20 @@ class Rules:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of the requests.
+    """Outcome of the requests.
 
     Attributes:
-        policy: under which.
+        policy: the policy.
         start: microseconds; NaN: no layer of it started [requests].
         end: microseconds; NaN: not finished [requests].
         met: finished in time [requests].
         energy_uj: dynamic energy of all layers that started.
         makespan_us: end of the last layer.
-        dropped: requests that were given up.
-        decisions: that were made.
-        candidates: requests that could be chosen, summed over decisions.
+        dropped: number of dropped requests.
+        decisions: number of decisions.
+        candidates: eligible requests, summed over decisions.
         log: request, number of the layer, sub-accelerator, start and end of layers, by their end.
-        cpu_s: seconds of CPU that it took, where that was measured.
+        cpu_s: CPU seconds, if measured.
     """
 
     policy: Policy
@@ -100,7 +100,7 @@ class Outcome:
 
 
 def state_of(machine: Machine, requests: Requests, policy: Policy, rules: Rules = Rules()) -> State:
-    """Everything at the beginning."""
+    """Return the initial state."""
     n, accels = len(requests), len(machine.system.kinds)
     first = machine.first[requests.model]
     layers = machine.count[requests.model]
@@ -134,7 +134,7 @@ def state_of(machine: Machine, requests: Requests, policy: Policy, rules: Rules 
 
 
 def random_keys(requests: Requests, layers: Ints) -> Ints:
-    """Keys of RANDOM: by request, and in it by layer."""
+    """Return the keys of RANDOM: by request, and within it by layer."""
     return np.array(
         [
             round(1e6 * u(0, f"{name}:{k}", "order"))
@@ -146,12 +146,12 @@ def random_keys(requests: Requests, layers: Ints) -> Ints:
 
 
 def is_ready(machine: Machine, requests: Sequence[Requests]) -> bool:
-    """Whether these need no compiler: the loop is compiled, or they are few."""
+    """Return whether these need no compiler: the loop is compiled, or there are few requests."""
     return sum(int(machine.count[each.model].sum()) for each in requests) <= FEW_LAYERS or is_compiled(run)
 
 
 def warm_up(machine: Machine, requests: Requests, policy: Policy) -> None:
-    """Compile the loop, or load it, where these requests will need that: then it is in nobody's time."""
+    """Compile or load the loop if these requests will need it, so that no measured time includes that."""
     if requests.arrival.size and (int(machine.count[requests.model].sum()) > FEW_LAYERS or is_compiled(run)):
         first = Requests(
             requests.names[:1], requests.tenants[:1], requests.qos[:1], requests.model[:1], requests.arrival[:1],
@@ -161,7 +161,7 @@ def warm_up(machine: Machine, requests: Requests, policy: Policy) -> None:
 
 
 def simulate(machine: Machine, requests: Requests, policy: Policy, rules: Rules = Rules()) -> Outcome:
-    """Simulate requests under a policy, to the end."""
+    """Simulate requests under a policy to the end."""
     z = state_of(machine, requests, policy, rules)
     with interpreted(z.log_end.size <= FEW_LAYERS and not is_compiled(run)):
         run(z)
@@ -169,10 +169,10 @@ def simulate(machine: Machine, requests: Requests, policy: Policy, rules: Rules 
 
 
 def outcome_of(z: State, policy: Policy) -> Outcome:
-    """What came of requests, once the loop has ended."""
+    """Return the outcome of requests after the loop has ended."""
     done = int(z.c[s.LOGGED])
     log = z.log_request[:done], z.log_layer[:done], z.log_accel[:done], z.log_start[:done], z.log_end[:done]
-    met = z.end <= z.deadline + s.EPS  # false where it is NaN
+    met = z.end <= z.deadline + s.EPS  # false for NaN
     return Outcome(
         policy, z.start, z.end, met, float(z.f[s.ENERGY]), float(z.log_end[:done].max(initial=0.0)),
         int(z.c[s.DROPS]), int(z.c[s.DECISIONS]), int(z.c[s.CANDIDATES]), log,

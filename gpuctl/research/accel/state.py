@@ -1,4 +1,4 @@
-"""What the compiled loop of layers works on: the costs, the requests, and how far they are."""
+"""State of the compiled loop of layers: the costs, the requests, and their progress."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ WORK_US, FREE_US, MOST = 3000.0, 100.0, 3.0
 
 
 class State(Bundle):
-    """A system, its requests, and how far they are.
+    """A system, its requests, and their progress.
 
     The first arrays are the costs, by flat layer and sub-accelerator.
     """
@@ -51,39 +51,39 @@ class State(Bundle):
     best = floats()  # least `alone` [layers]
     rest = floats()  # sum of `best` from this layer to the model's last [layers]
     log_rest = floats()  # log(rest / WORK_US) [layers]
-    traits = floats(2)  # what nets see of a layer: TRAITS numbers for each sub-accelerator [layers, TRAITS accels]
+    traits = floats(2)  # inputs of nets for a layer: TRAITS numbers for each sub-accelerator [layers, TRAITS accels]
     first = ints()  # flat layer [requests]
     last = ints()  # flat layer [requests]
     arrival = floats()  # [requests]
     deadline = floats()  # [requests]
     arrivals = ints()  # requests by arrival [requests]
     state = ints()  # [requests]
-    at = ints()  # flat layer that runs, or is next [requests]
+    at = ints()  # flat layer that runs or is next [requests]
     start = floats()  # of its first layer; NaN: none [requests]
     end = floats()  # of its last layer; NaN: none [requests]
-    late = flags()  # it was seen to be too late [requests]
-    ready = ints()  # requests that wait for a decision, in no order [requests]
-    place = ints()  # of each of these in there [requests]
+    late = flags()  # whether it was found to be late [requests]
+    ready = ints()  # requests that wait for a decision, unordered [requests]
+    place = ints()  # index of each of these there [requests]
     on = ints()  # request that runs there [accels]
     left = floats()  # computing time [accels]
     speed = floats()  # [accels]
     started = floats()  # time [accels]
     wants = floats()  # demands, ascending; for `share` [accels]
-    by = ints()  # whose [accels]
-    free = floats()  # microseconds until it is free, as a decision fills it [accels]
-    taken = flags()  # it is idle, and a decision has given it a layer [accels]
+    by = ints()  # request of each of these [accels]
+    free = floats()  # microseconds until it is free, filled during a decision [accels]
+    taken = flags()  # whether it is idle and a decision has given it a layer [accels]
     plan_request = ints()  # [requests]
     plan_accel = ints()
     plan_layer = ints()
-    key = ints()  # order, small ones first [requests]
+    key = ints()  # order, ascending keys [requests]
     heap = ints()  # requests [requests]
     keys = ints()  # keys of FIXED [requests], or of RANDOM [layers of all requests]
-    keys_at = ints()  # of RANDOM: place of each request's first [requests]
+    keys_at = ints()  # of RANDOM: index of each request's first layer [requests]
     weights = floats()  # of a net
-    hidden = floats()  # what a net computes with
+    hidden = floats()  # scratch of a net
     features = floats(2)  # of NET_B [requests, OF_REQUEST]
     rows = ints()  # requests that an agent sees, by slack [SEEN_REQUESTS]
-    place_seen = ints()  # of each request in there [requests]
+    place_seen = ints()  # index of each request there [requests]
     seen = floats(2)  # of these [SEEN_REQUESTS, OF_REQUEST + 3 accels]
     seen_accels = floats(2)  # [accels, OF_ACCEL]
     seen_all = floats()  # [OF_ALL]
@@ -93,5 +93,5 @@ class State(Bundle):
     log_accel = ints()
     log_start = floats()
     log_end = floats()
-    c = ints()  # what the names above say
-    f = floats()  # what the names above say
+    c = ints()  # the constants named above
+    f = floats()  # the constants named above

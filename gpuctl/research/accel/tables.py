@@ -1,4 +1,4 @@
-"""Policies for accelerators side by side, and a learned one against rules, as results."""
+"""Results of accelerator policies compared on requests, and of a learned policy compared with rules."""
 
 from __future__ import annotations
 
@@ -99,17 +99,17 @@ def result(
     outcomes: Sequence[Outcome], requests: Requests, machine: Machine, rules: Rules, *, log: bool, command: str,
     sources: tuple[SourceInfo, ...], warnings: tuple[Note, ...] = (),
 ) -> Analysis:  # fmt: skip
-    """Put the outcomes of policies together as a result.
+    """Assemble the outcomes of policies as a result.
 
     Args:
         outcomes: one per policy.
-        requests: that were simulated.
-        machine: on which.
-        rules: that held.
-        log: with the table of layers.
+        requests: simulated requests.
+        machine: the system.
+        rules: rules of the simulation.
+        log: include the table of layers.
         command: the command line.
-        sources: where requests and costs came from.
-        warnings: what a reader must know.
+        sources: origin of requests and costs.
+        warnings: caveats for the reader.
     """
     population = note("{n:,} request{n||s} on {system}.", n=len(requests), system=literal(machine.system.text))
     groups = [row for each in outcomes for row in by_group(each, requests, machine)]
@@ -163,7 +163,7 @@ def _layers(outcome: Outcome, requests: Requests) -> pl.DataFrame:
 
 
 def models(rows: Sequence[ModelRow], path: str, command: str, warnings: tuple[Note, ...] = ()) -> Analysis:
-    """The rows of `gpuctl.research.accel.check.overview` as a result."""
+    """Return the rows of `gpuctl.research.accel.check.overview` as a result."""
     from gpuctl.research.accel.check import ModelRow
 
     table = ModelRow.table(rows, note("All models of {path}.", path=NamedValue("path", path)))
@@ -171,7 +171,7 @@ def models(rows: Sequence[ModelRow], path: str, command: str, warnings: tuple[No
 
 
 def stream(requests: Requests, machine: Machine, command: str) -> Analysis:
-    """Generated requests as a result."""
+    """Return generated requests as a result."""
     frame = pl.DataFrame({
         "request": requests.names, "tenant": requests.tenants,
         "model": [machine.models[k] for k in requests.model.tolist()], "qos": requests.qos,
@@ -185,7 +185,7 @@ def evaluated(
     scores: Scores, machine: Machine, evaluation: Evaluation, about: dict[str, Any], curve: list[dict[str, float]], *,
     command: str, warnings: tuple[Note, ...] = (),
 ) -> Analysis:  # fmt: skip
-    """Put the scores of `gpuctl.research.accel.evaluate.run` together as a result."""
+    """Assemble the scores of `gpuctl.research.accel.evaluate.run` as a result."""
     population = note(
         "{streams:,} streams of {n:,} request{n||s} a load, seeds {first} to {last}, on {system}.",
         streams=evaluation.streams, n=evaluation.requests, first=evaluation.first_seed,
@@ -213,7 +213,7 @@ def evaluated(
 
 
 def sentences(scores: Scores) -> tuple[Note, ...]:
-    """What the gains mean, one sentence per load, and whether the policy's own energy matters."""
+    """Return one sentence per load on the gains, and one on the policy's own energy if it matters."""
     found = []
     for row in scores.gains:
         more = {"more": "keeps more deadlines than", "fewer": "keeps fewer deadlines than"}.get(
@@ -233,5 +233,5 @@ def sentences(scores: Scores) -> tuple[Note, ...]:
 
 
 def whole(value: object) -> int | None:
-    """A whole number of a card, else None."""
+    """Return a whole number of a card; None for anything else."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -1,4 +1,4 @@
-"""Learn the two small nets by an evolution strategy, on streams of requests that are drawn for it."""
+"""Trains the two small nets by an evolution strategy on generated streams of requests."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ GENERATIONS_A_MINUTE = 60
 
 @dataclass(frozen=True)
 class Lesson:
-    """What is learnt.
+    """Settings of the training.
 
     Attributes:
         models: numbers of the models of the requests.
-        generations: of the search.
-        seed: of its noise, and of the weights to begin with.
+        generations: generations of the search.
+        seed: seed of the noise and of the initial weights.
     """
 
     models: tuple[int, ...]
@@ -58,13 +58,13 @@ class Lesson:
 
 
 def streams(machine: Machine, models: Sequence[int], first: int, count: int) -> list[Requests]:
-    """Streams of requests, their loads in turn those of `LOADS`.
+    """Return streams of requests, with the loads of `LOADS` in turn.
 
     Args:
         machine: the system.
         models: of the requests.
-        first: seed of the first stream; the others have the next ones.
-        count: streams.
+        first: seed of the first stream; the others have the following ones.
+        count: number of streams.
     """
     return [stream(machine, models, REQUESTS, LOADS[k % len(LOADS)], first + k) for k in range(count)]
 
@@ -76,13 +76,12 @@ def evolve(
     checkpoint: Path | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Found:
-    """Search for the weights of the two nets; the same call gives the same weights, after any number of stops.
+    """Search for the weights of the two nets; the same arguments give the same weights, after any number of stops.
 
-    A score is the share of deadlines that are kept, less `LATE` of the mean lateness; each generation has four streams
-    of its own.
+    The score is the share of deadlines met minus `LATE` times the mean lateness; each generation has four new streams.
 
     Raises:
-        InputError: the folder holds the state of another search.
+        InputError: the folder holds another search.
     """
     held = streams(machine, lesson.models, HELD_SEED, HELD)
     now: dict[int, list[Requests]] = {-1: held}
@@ -102,7 +101,7 @@ def evolve(
 
 
 def begin(seed: int) -> NDArray[np.float32]:
-    """Weights to begin with: hidden ones by chance, outer ones 0."""
+    """Return initial weights: random hidden ones, outer ones 0."""
     draw = np.random.Generator(np.random.PCG64(seed))
     return np.concatenate([
         (draw.standard_normal(int(np.prod(shape))) * (0.0 if name.endswith("_v") else BEGIN)).astype(np.float32)
@@ -117,7 +116,7 @@ def train(
     checkpoint: Path | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> tuple[dict[str, Any], dict[str, Any], float]:
-    """Learn: what a model's card says, its files, and seconds of CPU; see `evolve`."""
+    """Train; return the entries of a model's card, its files, and CPU seconds; see `evolve`."""
     found = evolve(machine, lesson, checkpoint=checkpoint, progress=progress)
     files: dict[str, Any] = {"curve.json": found.curve}
     files |= {f"{name}.npy": array for name, array in saved.split(found.weights).items()}
@@ -138,7 +137,7 @@ FEATURES = {
 
 
 def about(machine: Machine, lesson: Lesson, curve: list[dict[str, float]]) -> dict[str, Any]:
-    """What a model's card says."""
+    """Return the entries of a model's card."""
     pairs = Evolution().pairs
     held = [row["held_score"] for row in curve if "held_score" in row]
     return {

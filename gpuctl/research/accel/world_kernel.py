@@ -1,7 +1,7 @@
-"""The compiled loop of events: layers start and end, share the memory's bandwidth, and wait for decisions.
+"""The compiled event loop: layers start and end, share the memory's bandwidth, and wait for decisions.
 
-Times are microseconds, counted from the first row's clock; a layer's `left` is computing time at full speed. A flat
-layer is a place in the tables of costs: the layers of one model stand side by side.
+Times are microseconds on the clock of the first row; a layer's `left` is computing time at full speed. A flat layer is
+an index into the cost tables, in which the layers of a model are in sequence.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from gpuctl.research.accel.state import (
 
 @inner
 def share(z):  # type: ignore[no-untyped-def]
-    """Share the bandwidth among running layers, max-min fair; sets their speeds and what is used in all."""
+    """Share the bandwidth among running layers, max-min fair; set their speeds and the bandwidth used."""
     count = 0
     for s in range(z.on.size):
         z.speed[s] = 0.0
@@ -69,7 +69,7 @@ def share(z):  # type: ignore[no-untyped-def]
 
 @inner
 def next_step(z):  # type: ignore[no-untyped-def]
-    """How long until something happens at present speeds, and the time then; -1: nothing will."""
+    """Return the time until the next event at present speeds, and the clock then; -1: there is none."""
     now, step, then = z.f[NOW], np.inf, np.inf
     for s in range(z.on.size):
         if z.on[s] != NOBODY:
@@ -91,7 +91,7 @@ def next_step(z):  # type: ignore[no-untyped-def]
 
 @inner
 def become_ready(z, r):  # type: ignore[no-untyped-def]
-    """Put a request among those that wait for a decision."""
+    """Add a request to those that wait for a decision."""
     z.state[r] = READY
     z.place[r] = z.c[READY_COUNT]
     z.ready[z.place[r]] = r
@@ -100,7 +100,7 @@ def become_ready(z, r):  # type: ignore[no-untyped-def]
 
 @inner
 def leave_ready(z, r):  # type: ignore[no-untyped-def]
-    """Take a request from these."""
+    """Remove a request from those that wait for a decision."""
     z.c[READY_COUNT] -= 1
     last = z.ready[z.c[READY_COUNT]]
     z.ready[z.place[r]] = last
@@ -130,7 +130,7 @@ def end_layer(z, s):  # type: ignore[no-untyped-def]
 
 @inner
 def advance(z, step, then):  # type: ignore[no-untyped-def]
-    """Let time pass, end layers, and let requests arrive."""
+    """Advance the time, end layers, and let requests arrive."""
     wanted = 0.0
     for s in range(z.on.size):
         if z.on[s] != NOBODY:
@@ -148,7 +148,7 @@ def advance(z, step, then):  # type: ignore[no-untyped-def]
 
 @inner
 def look_for_late(z):  # type: ignore[no-untyped-def]
-    """Count requests that can no longer be in time, once each, and drop them if that is asked for."""
+    """Count requests that can no longer be in time, once each, and drop them if the rules require it."""
     for k in range(z.c[READY_COUNT] - 1, -1, -1):
         r = z.ready[k]
         if z.deadline[r] - z.f[NOW] - z.rest[z.at[r]] >= -EPS:
@@ -164,7 +164,7 @@ def look_for_late(z):  # type: ignore[no-untyped-def]
 
 @inner
 def is_time(z):  # type: ignore[no-untyped-def]
-    """Whether a decision is due: something waits, and, without a period, a sub-accelerator is idle."""
+    """Return whether a decision is due: a request waits, and, without a period, a sub-accelerator is idle."""
     if z.c[READY_COUNT] == 0:
         return False
     if z.f[PERIOD] > 0:
@@ -178,7 +178,7 @@ def is_time(z):  # type: ignore[no-untyped-def]
 
 @inner
 def start_layers(z):  # type: ignore[no-untyped-def]
-    """Start what the plan says and what can start, in its order; without a period the plan is used once."""
+    """Start the planned layers that can start, in order; without a period the plan is used once."""
     for k in range(z.c[PLANNED]):
         r, s = z.plan_request[k], z.plan_accel[k]
         if z.state[r] != READY or z.on[s] != NOBODY or z.at[r] != z.plan_layer[k]:
@@ -197,7 +197,7 @@ def start_layers(z):  # type: ignore[no-untyped-def]
 
 @compiled
 def run(z):  # type: ignore[no-untyped-def]
-    """Simulate to the end, or to a decision that is made outside, of which all is filled that is seen.
+    """Simulate to the end, or to a decision that is made outside; the observation is filled then.
 
     Returns:
         whether such a decision is due.

@@ -1,1 +1,1 @@
-"""What learns by PyTorch, Stable-Baselines3 or evolution, and runs on NumPy alone: nets as flat data, plain arrays."""
+"""Learning by PyTorch, Stable-Baselines3 or evolution; the nets are plain data and run on NumPy alone."""

@@ -1,7 +1,7 @@
-"""Auxiliary tasks of PPO: what a net learns to tell, beside which action to take, from what becomes known later.
+"""Auxiliary tasks of PPO: besides the action, a net learns to predict values that become known later.
 
-An environment tells in ``info["known"]`` what has become known of earlier steps of its episode: (step, column, value).
-The net's last hidden layer answers these columns, too, by a layer that is used in training alone, and their loss is
+An environment reports in ``info["known"]`` values that became known of earlier steps of its episode: (step, column,
+value). A layer that is used only in training predicts these columns from the net's last hidden layer, and their loss is
 added to PPO's.
 """
 
@@ -22,11 +22,11 @@ _WHAT = "learning with auxiliary tasks"
 
 @dataclass(frozen=True)
 class Auxiliary:
-    """What is learnt beside.
+    """The auxiliary tasks.
 
     Attributes:
         tasks: columns of ``info["known"]`` of each task; its loss is the mean over them: Huber's.
-        chances: of these, columns that are 0 or 1; their loss is the cross-entropy.
+        chances: the columns that are 0 or 1; their loss is the cross-entropy.
         weight: of the loss of each task.
     """
 
@@ -36,17 +36,17 @@ class Auxiliary:
 
     @property
     def columns(self) -> tuple[int, ...]:
-        """All columns, in the order in which the net answers them."""
+        """Return all columns, in the order of the net's outputs."""
         return tuple(column for task in self.tasks for column in task)
 
 
 def loss_of(torch: Any, answers: Any, labels: Any, aux: Auxiliary) -> Any:
-    """The sum over tasks of their weighted losses; labels that are not known (NaN) count nothing.
+    """Return the weighted sum of the losses of the tasks; unknown labels (NaN) are ignored.
 
     Args:
         torch: PyTorch.
-        answers: of the net [rows, columns].
-        labels: what became known [rows, columns].
+        answers: outputs of the net [rows, columns].
+        labels: values that became known [rows, columns].
         aux: the tasks.
     """
     known = ~torch.isnan(labels)
@@ -65,10 +65,10 @@ def loss_of(torch: Any, answers: Any, labels: Any, aux: Auxiliary) -> Any:
 
 
 def ppo(aux: Auxiliary) -> tuple[Any, Any, Any, Any]:
-    """PPO with auxiliary tasks.
+    """Return PPO with auxiliary tasks.
 
     Returns:
-        the algorithm, its policy, its buffer, and a callback that collects what becomes known; all but the last are
+        the algorithm, its policy, its buffer, and a callback that collects labels; all except the last are
         classes.
 
     Raises:
@@ -79,7 +79,7 @@ def ppo(aux: Auxiliary) -> tuple[Any, Any, Any, Any]:
     place = {column: k for k, column in enumerate(aux.columns)}
 
     class Buffer(buffers.RolloutBuffer):  # type: ignore[misc,name-defined]
-        """Remembers which steps it hands out."""
+        """Rollout buffer that records which steps it returns."""
 
         chosen: NDArray[np.int64]
 
@@ -88,7 +88,7 @@ def ppo(aux: Auxiliary) -> tuple[Any, Any, Any, Any]:
             return super()._get_samples(batch_inds, env)
 
     class Policy(policies.ActorCriticPolicy):  # type: ignore[misc,name-defined]
-        """Answers the columns as well; their loss comes in through the entropy, which PPO adds with a factor."""
+        """Policy that also predicts the columns; PPO adds their loss to its own as the entropy term."""
 
         labels: Any = None
         factor: float = 1.0
@@ -104,7 +104,7 @@ def ppo(aux: Auxiliary) -> tuple[Any, Any, Any, Any]:
             return values, log_prob, entropy - loss / self.factor
 
     class Ppo(library.PPO):  # type: ignore[misc,name-defined]
-        """Gives its policy the labels of the steps at hand."""
+        """PPO that passes the labels of the current steps to its policy."""
 
         labels_of_steps: NDArray[np.float32]
 
@@ -116,7 +116,7 @@ def ppo(aux: Auxiliary) -> tuple[Any, Any, Any, Any]:
             self.policy.labels = None
 
     class Labels(library.common.callbacks.BaseCallback):  # type: ignore[misc,name-defined]
-        """Collects what becomes known of the steps of a rollout."""
+        """Collects the labels of the steps of a rollout."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -136,7 +136,7 @@ def ppo(aux: Auxiliary) -> tuple[Any, Any, Any, Any]:
                     self.model.labels_of_steps[self.where[step], place[column]] = value
             self.number += 1
             if self.locals["dones"][0]:
-                # numbers begin anew, places go on
+                # step numbers restart, rows continue
                 self.where.clear()
                 self.number = 0
             return True

@@ -1,4 +1,4 @@
-"""How far a training is: plain arrays and a card in a folder, so that it goes on after a stop, with the same result."""
+"""The state of a training: plain arrays and a card in a folder, from which it resumes with the same result."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EVERY_S = 10.0
 
 
 def digest_of(settings: Mapping[str, Any], arrays: Iterable[NDArray[Any]]) -> str:
-    """A digest of all that a training depends on: with another one, a checkpoint is of another training."""
+    """Return a digest of all that a training depends on: a checkpoint with another one belongs to another training."""
     found = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
     for each in arrays:
         found.update(f"{each.dtype}{each.shape}".encode())
@@ -42,11 +42,11 @@ def _is_number(value: Any) -> bool:
 
 @dataclass
 class Checkpoint:
-    """Where a training is saved.
+    """The place to which a training is saved.
 
     Attributes:
         path: of the folder; None: nowhere.
-        digest: of what the training depends on, by `digest_of`.
+        digest: of the training's inputs, by `digest_of`.
     """
 
     path: Path | None
@@ -54,7 +54,7 @@ class Checkpoint:
     _saved_at: float = field(default_factory=time.monotonic)
 
     def load(self) -> tuple[dict[str, Any], Arrays] | None:
-        """What was saved there last: a value for JSON, and arrays; None: nothing.
+        """Return the last saved state: a value for JSON, and arrays; None if there is none.
 
         Raises:
             InputError: it is of another training, or damaged.
@@ -80,10 +80,10 @@ class Checkpoint:
 
     @contextmanager
     def restoring(self) -> Iterator[None]:
-        """Take up what was saved: what is missing, or of another shape, is a fault of the folder.
+        """Restore a saved state in this block: a missing array or a wrong shape is an error of the folder.
 
         Raises:
-            InputError: the block met a value that no training has.
+            InputError: the block found a value that no training has.
         """
         try:
             yield
@@ -94,15 +94,15 @@ class Checkpoint:
             ) from error  # fmt: skip
 
     def save(self, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], *, now: bool = False) -> None:
-        """Save, if it is time; the folder is at all times the last one that was whole.
+        """Save if it is time; the folder always holds the last complete state.
 
         Args:
             state: a value for JSON.
             arrays: of one or two dimensions, by names of small letters, digits and ``_``.
-            now: whatever the time is.
+            now: save even if it is not time.
 
         Raises:
-            UsageError: the place cannot be written to.
+            UsageError: the folder is not writable.
         """
         if self.path is None or (not now and time.monotonic() - self._saved_at < EVERY_S):
             return

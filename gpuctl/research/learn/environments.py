@@ -1,6 +1,6 @@
-"""Environments by name: after ``import gpuctl.research.learn.environments``, Gymnasium makes ``gpuctl/NAME``.
+"""Environments by name: after ``import gpuctl.research.learn.environments``, Gymnasium can make ``gpuctl/NAME``.
 
-An environment stands in the room whose world it is, and is named here as text: it is imported when it is made.
+An environment is defined next to the model that it wraps, and named here as text: it is imported when it is made.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ENVIRONMENTS = {
 
 
 def register() -> None:
-    """Tell Gymnasium of all environments; importing this module does it, where Gymnasium is installed.
+    """Register all environments with Gymnasium; importing this module does so if Gymnasium is installed.
 
     Raises:
         DependencyError: Gymnasium is not installed.

@@ -1,7 +1,7 @@
-"""An evolution strategy: a net's weights by trial, in NumPy alone, where what an action leads to has no gradient.
+"""An evolution strategy in NumPy: searches a net's weights by trial, if the score has no gradient.
 
-As Salimans et al. (2017): weights are tried with noise and with its mirror image, ranks take the place of scores, and
-Adam goes up the estimated slope.
+After Salimans et al. (2017): weights are tried with noise and with its mirror image, ranks replace scores, and Adam
+follows the estimated gradient.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Evolution:
-    """How weights are searched.
+    """Settings of the search.
 
     Attributes:
-        generations: of trials.
-        pairs: of noise and its mirror image, in each.
-        noise: standard deviation of what is added to weights.
-        rate: of Adam.
-        decay: share by which weights shrink, each generation.
+        generations: number of generations.
+        pairs: pairs of noise and its mirror image per generation.
+        noise: standard deviation of the noise added to weights.
+        rate: learning rate of Adam.
+        decay: share by which weights shrink per generation.
         seed: of the noise.
     """
 
@@ -57,16 +57,16 @@ def evolve(
     checkpoint: Path | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Fitted:
-    """Search for weights with a high score; the same call gives the same weights, after any number of stops.
+    """Search for weights with a high score; the same arguments give the same weights, after any number of stops.
 
     Args:
-        net: to begin with; means and deviations of its layers ``scale`` stay.
-        score: of a net in a generation, more is better. Within a generation it is to give all nets the same cases;
-            for generation -1 those by which the best net is chosen, of the first, the last and every tenth.
-        how: it is searched.
-        data_digest: says what `score` depends on, so that a folder is not taken for that of another search.
-        checkpoint: a folder in which its state is kept, and from which it goes on; None: none.
-        progress: called with the generations that are done, of how many.
+        net: initial net; means and deviations of its ``scale`` layers stay fixed.
+        score: score of a net in a generation; higher is better. Within a generation it must use the same cases for all
+            nets; for generation -1 the cases that select the best among the first, the last and every tenth net.
+        how: settings of the search.
+        data_digest: identifies the data of `score`, so that the folder of another search is rejected.
+        checkpoint: folder to save the state in and resume from; None: none.
+        progress: called with the generations done and the total.
 
     Raises:
         InputError: the folder holds the state of another search.
@@ -83,12 +83,12 @@ def evolve(
 
 @dataclass(frozen=True)
 class Found:
-    """What came of a search.
+    """Result of a search.
 
     Attributes:
-        weights: the best.
-        curve: one row a generation.
-        cpu_s: seconds of CPU, those before a stop included.
+        weights: the best weights.
+        curve: one row per generation.
+        cpu_s: seconds of CPU, including those before a stop.
     """
 
     weights: Floats
@@ -106,13 +106,13 @@ def search(
     checkpoint: Path | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Found:
-    """Search for a row of weights, whatever they are of; otherwise as `evolve`.
+    """Search for an array of weights, whatever they parametrize; otherwise as `evolve`.
 
     Args:
-        weights: to begin with.
-        score: of weights in a generation, see `evolve`.
-        how: it is searched.
-        settings: a value for JSON that says what `score` depends on.
+        weights: initial weights.
+        score: score of weights in a generation, see `evolve`.
+        how: settings of the search.
+        settings: a value for JSON that identifies the data of `score`.
         free: weights that may change; None: all.
         checkpoint: see `evolve`.
         progress: see `evolve`.
@@ -154,7 +154,7 @@ def _generation(
     score: Callable[[Floats, int], float], how: Evolution, *, number: int, free: NDArray[np.bool_],
     arrays: dict[str, Floats], curve: list[dict[str, float]],
 ) -> dict[str, float]:  # fmt: skip
-    """Try, and take a step; returns the row of the curve."""
+    """Evaluate one generation and take a step; return the row of the curve."""
     theta = arrays["theta"]
     draw = np.random.Generator(np.random.PCG64([how.seed, number]))
     noise = draw.standard_normal((how.pairs, theta.size)) * free
@@ -174,7 +174,7 @@ def _generation(
 
 
 def _ranks(scores: Floats) -> Floats:
-    """Ranks of scores, from -0.5 to 0.5; equal ones share theirs."""
+    """Return the ranks of scores, from -0.5 to 0.5; equal scores share a rank."""
     from scipy.stats import rankdata
 
     return np.asarray(rankdata(scores).reshape(scores.shape) - 1, np.float64) / max(scores.size - 1, 1) - 0.5

@@ -1,4 +1,4 @@
-"""Packages that only training needs, and that are installed with ``gpuctl-toolkit[learn]``."""
+"""Optional packages for training, installed by ``gpuctl-toolkit[learn]``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def needed(name: str, what: str) -> Any:
     """Import a package of the extra.
 
     Args:
-        name: of the package, as it is imported.
+        name: import name of the package.
         what: the work that needs it, as the subject of a sentence.
 
     Raises:

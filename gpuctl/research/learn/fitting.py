@@ -1,4 +1,4 @@
-"""Fit a net to data by PyTorch: in batches, by Adam, the epoch that does best on held-out data kept; to be resumed."""
+"""Fits a net to data by PyTorch: Adam on batches, the epoch that does best on held-out data is selected; resumable."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Training:
-    """How a net is fitted.
+    """Settings of a fit.
 
     Attributes:
-        epochs: passes through the data, at most.
-        batch: rows whose loss is taken together.
-        rate: of Adam.
+        epochs: maximum passes through the data.
+        batch: rows per batch.
+        rate: learning rate of Adam.
         decay: of weights (L2), as AdamW has it.
-        patience: epochs without a better loss on held-out data after which it ends.
+        patience: epochs without a better loss on held-out data before it ends.
         seed: of the order of rows.
     """
 
@@ -47,12 +47,12 @@ class Training:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What came of a training.
+    """Result of a fit.
 
     Attributes:
-        net: with the weights of the best epoch.
-        curve: one row an epoch (or generation, or round): a training curve.
-        cpu_s: seconds of CPU, those before a stop included.
+        net: net with the weights of the best epoch.
+        curve: training curve, one row per epoch (or generation, or round).
+        cpu_s: seconds of CPU, including those before a stop.
     """
 
     net: Net
@@ -73,13 +73,13 @@ def fit(
     """Fit a net; the same data, settings and seed give the same weights on a CPU, after any number of stops.
 
     Args:
-        net: with the weights to begin with.
+        net: net with the initial weights.
         data: arrays with as many rows each; a batch is the same rows of all.
-        held: the same, not learnt from: the epoch with the least loss on it is kept; empty: the last epoch is.
-        loss: of PyTorch; called with the module and the tensors of a batch, it returns the mean over its rows.
-        how: it is fitted.
-        checkpoint: a folder in which its state is kept, and from which it goes on; None: none.
-        progress: called with the epochs that are done, of how many.
+        held: held-out data of the same form; the epoch with the least loss on it is selected; empty: the last epoch.
+        loss: PyTorch function of the module and the tensors of a batch; returns the mean over its rows.
+        how: settings of the fit.
+        checkpoint: folder to save the state in and resume from; None: none.
+        progress: called with the epochs done and the total.
 
     Raises:
         DependencyError: PyTorch is not installed.
@@ -113,7 +113,7 @@ def _tensors(torch: Any, arrays: Arrays) -> list[Any]:
 
 
 class _Run:
-    """A training under way: module, optimizer, the best weights so far, the curve."""
+    """A training in progress: module, optimizer, the best weights so far, the curve."""
 
     def __init__(self, torch: Any, net: Net, how: Training) -> None:
         self.torch, self.net, self.how = torch, net, how
@@ -131,7 +131,7 @@ class _Run:
         return len(self.curve) >= self.how.epochs or since >= self.how.patience
 
     def epoch(self, rows: list[Any], tested: list[Any], loss: Loss) -> None:
-        """One pass through the data in an order of its own, and a look at the held-out rows."""
+        """Make one pass through the data in random order, and evaluate the held-out rows."""
         torch, size = self.torch, self.how.batch
         number = len(self.curve)
         order = np.random.Generator(np.random.PCG64([self.how.seed, number])).permutation(len(rows[0]))
@@ -162,7 +162,7 @@ class _Run:
         return sum(parts) / len(tested[0])
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """What it takes to go on."""
+        """Return the state needed to resume."""
         moments = self.optimizer.state_dict()["state"]
         arrays = {"weights": flat(weights_of(self.module, self.net)), "best": flat(self.best)}
         for name in ("exp_avg", "exp_avg_sq"):
@@ -171,7 +171,7 @@ class _Run:
         return {"curve": self.curve, "cpu_s": self.cpu_s, "steps": steps}, arrays
 
     def restore(self, state: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        """Go on from there."""
+        """Resume from a saved state."""
         torch, net = self.torch, self.net
         weights, self.best = (
             unflat(arrays[name], net.inputs, list(net.layers)) for name in ("weights", "best")

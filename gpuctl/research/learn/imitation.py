@@ -1,8 +1,8 @@
-"""A tree that does as another policy of a replay does, over what is known without an oracle.
+"""A tree that imitates another policy of a replay from facts known without an oracle.
 
-The policy replays a workload. At each instant at which it starts or preempts jobs the candidates become rows: of a
-policy that does not preempt those that wait and whose gangs are not larger than what is free, of others all that wait
-and run. Those that hold GPUs afterwards are the ones it chose. There is a choice where some were chosen, and not all.
+The policy replays a workload. At each instant at which it starts or preempts jobs, the candidates become rows: for a
+policy that does not preempt, waiting jobs whose gangs fit the free GPUs; for others, all waiting and running jobs. The
+policy chose those that hold GPUs afterwards. A decision counts as a choice if some, but not all, were chosen.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Decisions:
 
     Attributes:
         rows: features [rows, features].
-        chosen: 1 where the job holds GPUs afterwards [rows].
-        decision: of each row [rows].
+        chosen: 1 if the job holds GPUs afterwards [rows].
+        decision: decision of each row [rows].
         at: second of each decision [decisions].
         left_out: decisions without a choice.
-        thinned: 1 in so many decisions is kept.
+        thinned: one in this many decisions is used.
     """
 
     rows: Ints
@@ -56,7 +56,7 @@ class Decisions:
     thinned: int = 1
 
     def part(self, keep: NDArray[np.bool_]) -> Decisions:
-        """Some of the decisions, numbered anew."""
+        """Return some of the decisions, renumbered."""
         number = np.cumsum(keep) - 1
         mine = keep[self.decision]
         return Decisions(
@@ -65,7 +65,7 @@ class Decisions:
 
     @property
     def weight(self) -> Ints:
-        """Of a chosen row the number of the others, of another that of the chosen ones: both sides weigh the same."""
+        """Return weights: the number of other rows for a chosen one and vice versa, so both sides weigh the same."""
         of_chosen = np.bincount(self.decision, weights=self.chosen).astype(np.int64)[self.decision]
         count = np.bincount(self.decision)[self.decision]
         return np.where(self.chosen == 1, count - of_chosen, of_chosen)
@@ -74,12 +74,12 @@ class Decisions:
 def watch(
     simulation: Simulation, *, preempts: bool, progress: Callable[[int, int], None] = lambda *_: None
 ) -> Decisions:
-    """Replay to the end and note the decisions.
+    """Replay to the end and record the decisions.
 
     Args:
-        simulation: before its first instant.
+        simulation: simulation before its first instant.
         preempts: whether its policy takes GPUs from running jobs.
-        progress: called with jobs that have ended, of how many.
+        progress: called with the jobs ended and the total.
     """
     eye = _Eye(simulation, preempts=preempts)
     going = True
@@ -94,7 +94,7 @@ def watch(
 
 
 class _Eye:
-    """Looks at a simulation after each instant."""
+    """Observer of a simulation after each instant."""
 
     def __init__(self, simulation: Simulation, *, preempts: bool) -> None:
         self._preempts = preempts
@@ -108,7 +108,7 @@ class _Eye:
         self._at: list[float] = []
 
     def look(self) -> None:
-        """Take in what the last instant has written to the log."""
+        """Process what the last instant has appended to the log."""
         state = self._simulation.state
         log = state.log[self._seen : int(state.g.log[0])]
         self._seen = int(state.g.log[0])
@@ -163,13 +163,13 @@ class _Eye:
         self._at.append(now)
         self._size += len(rows)
         if self._size > MOST_ROWS:
-            # every other one, and so from here on
+            # use every second decision from here on
             self._every *= 2
             self._rows, self._chosen, self._at = self._rows[::2], self._chosen[::2], self._at[::2]
             self._size = sum(map(len, self._rows))
 
     def decisions(self) -> Decisions:
-        """All that was kept.
+        """Return all recorded decisions.
 
         Raises:
             InputError: there was no choice.
@@ -187,7 +187,7 @@ class _Eye:
 
 
 def split(decisions: Decisions, test_share: float) -> tuple[Decisions, Decisions]:
-    """The earlier decisions to learn from, and the last ones to test on.
+    """Split decisions into earlier ones for training and the last ones for testing.
 
     Raises:
         InputError: there are too few.
@@ -202,20 +202,19 @@ def split(decisions: Decisions, test_share: float) -> tuple[Decisions, Decisions
 
 
 def distil(decisions: Decisions, *, depth: int, leaf: int, leaves: int) -> Tree:
-    """The tree that is fitted to decisions."""
+    """Return the tree fitted to decisions."""
     return fit(decisions.rows, decisions.chosen, decisions.weight, depth=depth, leaf=leaf, leaves=leaves)
 
 
 @dataclass(frozen=True)
 class Fidelity:
-    """How often an order chooses as the policy did, where there was a choice.
+    """How often an order chooses as the policy did, in decisions with a choice.
 
     Attributes:
-        policy: what orders the candidates.
-        decisions: with a choice.
-        same: of the jobs that the policy chose, the share that is among as many first ones of the order; mean over
-            decisions.
-        exact: share of the decisions in which all are.
+        policy: name of the order.
+        decisions: number of decisions with a choice.
+        same: share of the k jobs chosen by the policy that are among the first k of the order; mean over decisions.
+        exact: share of the decisions in which all k are.
     """
 
     policy: str
@@ -225,7 +224,7 @@ class Fidelity:
 
 
 def fidelity(decisions: Decisions, tree: Tree) -> list[Fidelity]:
-    """Count it for a tree, for the order of submission and its reverse, for short limits, and for chance."""
+    """Return the fidelity of a tree, of the order of submission and its reverse, of short limits, and of chance."""
     rows = decisions.rows
     limit = rows[:, FEATURES.index("limit_s")]
     small = rows[:, FEATURES.index("gpus")]

@@ -34,7 +34,7 @@ class FidelityRow(
     Row, name="tree_fidelity", section=SECTION, title="Fidelity to the teacher",
     question="How often does the tree choose as its teacher, where there is a choice?",
 ):  # fmt: skip
-    """An order of candidates beside the teacher's choices."""
+    """An order of candidates compared with the teacher's choices."""
 
     policy: str = column("-", "What orders the candidates; chance: any order alike.")
     decisions: int = column(
@@ -52,7 +52,7 @@ def result(
     teacher: str, tree: Tree, learnt: Decisions, tested: Decisions, found: Sequence[Fidelity], *,
     sources: tuple[SourceInfo, ...], command: str, preempts: bool, model: str,
 ) -> Analysis:  # fmt: skip
-    """Put a distillation together as a result."""
+    """Assemble the result of a distillation."""
     population = note(
         "{decisions:,} decisions from second {at:.0f} on, after all that the tree was fitted to; {left:,} of all "
         "decisions had no choice.", decisions=tested.at.size, at=tested.at[0], left=learnt.left_out,

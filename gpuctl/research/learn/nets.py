@@ -1,4 +1,4 @@
-"""Neural nets as flat data: layers that JSON can hold, weights that are plain arrays, answers by NumPy.
+"""Neural nets as plain data: layers as JSON, weights as arrays, evaluated by NumPy.
 
 A layer is a dict with a ``kind``:
 
@@ -11,8 +11,8 @@ A layer is a dict with a ``kind``:
 - ``flatten``: [steps, features] becomes one row;
 - ``mixture``: the answers of ``experts``, a list of lists of layers, weighted by the softmax of those of ``gate``.
 
-Weights are named as PyTorch names those of the same modules, and have their shapes, so that a net trained there is the
-same here (`gpuctl.research.learn.torch_nets`).
+Weights have the names and shapes of the same PyTorch modules, so that a net trained there is the same here
+(`gpuctl.research.learn.torch_nets`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _TINY = 1e-5
 
 
 class ShapeError(ValueError):
-    """Layers that fit neither their input nor each other."""
+    """Layers that do not fit their input or each other."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ class Net:
 
     Attributes:
         inputs: shape of one input: features, or steps and features.
-        layers: what it does, in order.
-        weights: by name; see `shapes`.
+        layers: its layers, in order.
+        weights: arrays by name; see `shapes`.
     """
 
     inputs: Shape
@@ -63,15 +63,15 @@ class Net:
     weights: Weights
 
     def __call__(self, x: ArrayLike) -> Floats:
-        """The answers to some inputs [n, *inputs]: [n, outputs]."""
+        """Return the outputs for some inputs [n, *inputs]: [n, outputs]."""
         return run(self.layers, {name: w.astype(np.float64) for name, w in self.weights.items()}, x)
 
     def with_weights(self, weights: Weights) -> Net:
-        """The same layers with other weights."""
+        """Return the same layers with other weights."""
         return replace(self, weights=weights)
 
     def ready(self) -> Callable[[ArrayLike], Floats]:
-        """A function that answers as this net does, and converts the weights once: for one decision at a time."""
+        """Return a function that computes the net's outputs with weights converted once, for single decisions."""
         weights = {name: w.astype(np.float64) for name, w in self.weights.items()}
         return lambda x: run(self.layers, weights, x)
 
@@ -157,16 +157,16 @@ _RUN: dict[str, Callable[[Layer, dict[str, Floats], str, Floats], Floats]] = {
 
 
 def shapes(inputs: Shape, layers: Sequence[Layer], prefix: str = "", deep: int = 0) -> tuple[dict[str, Shape], Shape]:
-    """Names and shapes of the weights that layers have, in order, and the shape of what they answer to one input.
+    """Return names and shapes of the weights of layers, in order, and the shape of their output for one input.
 
     Args:
         inputs: shape of one input.
         layers: in order.
-        prefix: of all names.
-        deep: mixtures that these layers stand in.
+        prefix: prefix of all names.
+        deep: nesting depth in mixtures.
 
     Raises:
-        ShapeError: they do not fit, are too many or too large, or of a kind that there is not.
+        ShapeError: the layers do not fit, are too many, too large, or of an unknown kind.
     """
     if not 0 < len(layers) <= MOST_LAYERS or deep > DEEPEST:
         raise ShapeError(f"expected 1 to {MOST_LAYERS} layers, in at most {DEEPEST} mixtures")
@@ -240,7 +240,7 @@ def _size(layer: Layer, name: str) -> int:
 
 
 def scaled(x: NDArray[np.floating[Any]]) -> dict[str, NDArray[np.float32]]:
-    """Mean and standard deviation of inputs by feature, for a layer ``scale``; those that never change count as one."""
+    """Return mean and standard deviation of inputs by feature, for a ``scale`` layer; 1 for constants."""
     flat = np.asarray(x, np.float64).reshape(-1, x.shape[-1])
     std = flat.std(axis=0)
     return {
@@ -250,13 +250,13 @@ def scaled(x: NDArray[np.floating[Any]]) -> dict[str, NDArray[np.float32]]:
 
 
 def initial(inputs: Shape, layers: Sequence[Layer], seed: int, **known: NDArray[np.float32]) -> Net:
-    """A net with random weights, drawn as He et al. (2015) have it; biases are 0, norms 1.
+    """Return a net with random weights after He et al. (2015); biases are 0, norms 1.
 
     Args:
         inputs: shape of one input.
         layers: in order.
-        seed: of the draw.
-        known: weights that are not drawn: ``mean`` and ``std`` for each layer ``scale``.
+        seed: random seed.
+        known: fixed weights: ``mean`` and ``std`` of each ``scale`` layer.
 
     Raises:
         ShapeError: the layers do not fit.

@@ -1,4 +1,4 @@
-"""What made-up runs over several seeds have in common: numbers from a seed, and the interval of a mean."""
+"""Helpers for generated runs over several seeds: numbers from a seed, and the interval of a mean."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 
 def u(seed: int, place: object, tag: str) -> float:
-    """A number between 0 and 1 that depends on its arguments alone, the same on every machine.
+    """Return a number between 0 and 1 that depends on its arguments alone, the same on every machine.
 
-    CRC-32 is linear: the numbers of two seeds differ by one mask, so that they are no independent samples.
+    CRC-32 is linear: the numbers of two seeds differ by one mask, so they are not independent samples.
     """
     return (crc32(f"{seed}:{place}:{tag}".encode()) + 0.5) / 2**32
 
 
 def student_interval(values: NDArray[np.float64]) -> tuple[float, float, float]:
-    """Mean of some values, and the ends of its 95 % interval by Student's t; NaN for the ends of one value."""
+    """Return the mean of some values and its 95 % interval by Student's t; NaN ends for one value."""
     mean = float(values.mean())
     if values.size < 2:
         return mean, math.nan, math.nan

@@ -1,4 +1,4 @@
-"""Nets in the folder of a saved model: layers as JSON, all weights in one array. Nothing in it is code."""
+"""Nets in the folder of a saved model: layers as JSON, all weights in one array, no code."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _HINT = "train the model again, or ask its author for the whole folder"
 
 
 def files_of(net: Net) -> dict[str, Any]:
-    """The files that hold a net, for `gpuctl.predictors.card.save_folder`."""
+    """Return the files that hold a net, for `gpuctl.predictors.card.save_folder`."""
     return {"net.json": {"inputs": list(net.inputs), "layers": list(net.layers)}, "net.npy": flat(net.weights)}
 
 
 def flat(weights: Weights) -> NDArray[np.float32]:
-    """All weights in one row, in their order."""
+    """Return all weights in one row, in their order."""
     return np.concatenate([np.asarray(each, np.float32).ravel() for each in weights.values()])
 
 
 def unflat(row: NDArray[np.float32], inputs: tuple[int, ...], layers: list[dict[str, Any]]) -> Weights:
-    """The weights of layers, from one row.
+    """Return the weights of layers from one row.
 
     Raises:
-        ShapeError: the layers do not fit, or have not as many weights as that.
+        ShapeError: the layers do not fit, or the number of weights differs.
     """
     expected = shapes(inputs, layers)[0]
     sizes = [int(np.prod(shape)) for shape in expected.values()]
@@ -43,15 +43,15 @@ def unflat(row: NDArray[np.float32], inputs: tuple[int, ...], layers: list[dict[
 
 
 def net_of(folder: Folder, inputs: tuple[int, ...], outputs: int | tuple[int, ...]) -> Net:
-    """The net of a saved model, checked.
+    """Return the net of a saved model, after checks.
 
     Args:
         folder: of the model.
-        inputs: shape of one input that the net must take.
-        outputs: numbers that it must answer, or their shape.
+        inputs: required shape of one input.
+        outputs: required number of outputs, or their shape.
 
     Raises:
-        InputError: there is none, its layers do not fit each other or what is asked for, or a weight is not finite.
+        InputError: there is no net, its layers do not fit each other or the required shapes, or a weight is not finite.
     """
     found = folder.json("net.json")
     path = str(folder.path / "net.json")

@@ -1,7 +1,7 @@
-"""Learn in a Gymnasium environment by Stable-Baselines3; what it learns becomes a net that NumPy runs.
+"""Learns in a Gymnasium environment by Stable-Baselines3; the learned policy becomes a net that NumPy runs.
 
-A training goes in rounds. Each is a new learner with the weights, the optimizers and the replay buffer of the round
-before and with a seed of its own, so that a training that was stopped goes on with the same result.
+A training consists of rounds. Each has a new learner with the weights, optimizers and replay buffer of the previous
+round and its own seed, so that a stopped training resumes with the same result.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ _MOMENTS = ("exp_avg", "exp_avg_sq")
 
 @dataclass(frozen=True)
 class Learning:
-    """How a policy is learnt.
+    """Settings of a training.
 
     Attributes:
         algorithm: ``ppo``, ``dqn`` or ``ddpg``.
-        rounds: that it takes.
-        steps: of the environment, in each round.
+        rounds: number of rounds.
+        steps: steps of the environment per round.
         hidden: outputs of the hidden layers; those of ppo have tanh, of the others relu.
-        seed: of everything.
-        noise: of ddpg's actions while it learns, in half their range.
-        noise_end: the same in the last round, each between by the same factor; None: it stays.
-        options: of the algorithm, by the names of Stable-Baselines3.
+        seed: random seed.
+        noise: noise of ddpg's actions during training, relative to half their range.
+        noise_end: the same in the last round, reached by a constant factor per round; None: constant noise.
+        options: options of the algorithm, as Stable-Baselines3 names them.
     """
 
     algorithm: str = "ppo"
@@ -60,11 +60,11 @@ class Learning:
 
 @dataclass(frozen=True)
 class Body:
-    """A policy with modules of one's own, in place of layers one after another.
+    """A policy with custom modules instead of a sequence of layers.
 
     Attributes:
         policy: its class; called with PyTorch and Stable-Baselines3.
-        net: what a policy answers, as a net.
+        net: converts a policy to a net.
     """
 
     policy: Callable[[Any, Any], Any]
@@ -82,20 +82,20 @@ def learn(
     aux: Auxiliary | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Fitted:
-    """Learn a policy; the same call gives the same weights on a CPU, after any number of stops.
+    """Learn a policy; the same arguments give the same weights on a CPU, after any number of stops.
 
     Args:
-        make: a new environment, whose observations are one row each.
+        make: makes an environment with flat observations.
         scale: ``mean`` and ``std`` of observations (`gpuctl.research.learn.nets.scaled`).
-        how: it is learnt.
+        how: settings of the training.
         body: modules of the policy; None: those of `how`.
-        data_digest: says what the environment is made of, so that a folder is not taken for that of another training.
-        checkpoint: a folder in which its state is kept, and from which it goes on; None: none.
-        aux: what ppo learns beside, from ``info["known"]`` of the environment; None: nothing.
-        progress: called with the rounds that are done, of how many.
+        data_digest: identifies the data of the environment, so that the folder of another training is rejected.
+        checkpoint: folder to save the state in and resume from; None: none.
+        aux: auxiliary tasks of ppo, from ``info["known"]`` of the environment; None: none.
+        progress: called with the rounds done and the total.
 
     Returns:
-        a net whose answer is, for ppo, the logits of the actions or the mean action; for dqn, the value of each
+        a net whose output is, for ppo, the logits of the actions or the mean action; for dqn, the value of each
         action; for ddpg, the action; and a curve with the mean reward of the last 100 episodes of each round, if one
         ended in it.
 
@@ -135,7 +135,7 @@ def learn(
 def _learner(
     make: Callable[[], Any], scale: Scale, how: Learning, number: int, *, body: Body | None, aux: Auxiliary | None
 ) -> tuple[Any, Any]:
-    """A learner for one round, and what it is to call at each step (None: nothing)."""
+    """Return a learner for one round, and its callback for each step (None: none)."""
     torch, library, gymnasium = (needed(n, _WHAT) for n in ("torch", "stable_baselines3", "gymnasium"))
     mean, std = scale["mean"], scale["std"]
     space = gymnasium.spaces.Box(-MOST, MOST, mean.shape, np.float32)
@@ -174,7 +174,7 @@ def _learner(
 
 
 def _state(learner: Any) -> Arrays:
-    """All that the next round needs, as plain arrays."""
+    """Return the state that the next round needs, as plain arrays."""
     arrays: Arrays = {}
     for name, state in learner.get_parameters().items():
         key = name.replace(".", "_")
@@ -195,7 +195,7 @@ def _state(learner: Any) -> Arrays:
 
 
 def _restore(torch: Any, learner: Any, arrays: Arrays) -> None:
-    """Give a new learner what the last one had."""
+    """Restore the state of the previous learner in a new one."""
     found = {}
     for name, state in learner.get_parameters().items():
         key = name.replace(".", "_")
@@ -225,7 +225,7 @@ def _attribute(learner: Any, name: str) -> Any:
 
 
 def _split(torch: Any, row: NDArray[Any], like: dict[Any, Any]) -> dict[Any, Any]:
-    """Tensors of the same shapes as these, from one row."""
+    """Split one row into tensors of the given shapes."""
     parts = np.split(row, np.cumsum([each.numel() for each in like.values()])[:-1])
     return {
         name: torch.from_numpy(part.copy()).reshape(each.shape)
@@ -234,7 +234,7 @@ def _split(torch: Any, row: NDArray[Any], like: dict[Any, Any]) -> dict[Any, Any
 
 
 def _net(torch: Any, learner: Any, scale: Scale) -> Net:
-    """What the learner's policy answers, as a net."""
+    """Return the learner's policy as a net."""
     policy, space = learner.policy, learner.action_space
     if hasattr(policy, "mlp_extractor"):
         modules = [*policy.mlp_extractor.policy_net, policy.action_net]

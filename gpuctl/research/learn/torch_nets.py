@@ -1,4 +1,4 @@
-"""Nets of `gpuctl.research.learn.nets` as modules of PyTorch, to be trained there."""
+"""Nets of `gpuctl.research.learn.nets` as PyTorch modules for training."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def torch_of(what: str) -> Any:
-    """PyTorch, on one core and by deterministic algorithms: the same seed gives the same weights.
+    """Return PyTorch, on one core and with deterministic algorithms: the same seed gives the same weights.
 
     Args:
-        what: needs it, as the subject of a sentence.
+        what: the feature that needs it, as the subject of a sentence.
 
     Raises:
         DependencyError: it is not installed.
@@ -31,7 +31,7 @@ def torch_of(what: str) -> Any:
 
 
 def module_of(net: Net) -> Any:
-    """A module of PyTorch (CPU, float32) with the layers and weights of a net."""
+    """Return a PyTorch module (CPU, float32) with the layers and weights of a net."""
     torch = torch_of("training a neural net")
     module = _sequence(torch, net.inputs, net.layers)
     module.load_state_dict({name: torch.from_numpy(np.array(w, np.float32)) for name, w in net.weights.items()})
@@ -39,7 +39,7 @@ def module_of(net: Net) -> Any:
 
 
 def weights_of(module: Any, net: Net) -> Weights:
-    """The weights of a module, in the order of the net's."""
+    """Return the weights of a module, in the order of the net's."""
     state = module.state_dict()
     return {name: state[name].detach().numpy().copy() for name in net.weights}
 
