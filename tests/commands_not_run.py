@@ -36,6 +36,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
     "docs/reference/cli.md": {"gpuctl sample ": "it needs a Slurm, and runs until it is stopped"},
     "docs/how-to/gpu-telemetry.md": {
         "gpuctl ingest slurm/ telemetry/": "it needs the logs; tests/unit/analyze/test_gpu_usage.py has some",
+        "gpuctl ingest --from prometheus": "it needs a Prometheus: tests/integration/test_prometheus_lab.py starts one",
         "gpuctl query": "it needs that store",
         "gpuctl analyze gpuctl.duckdb": "it needs that store",
     },

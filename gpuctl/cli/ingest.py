@@ -93,7 +93,7 @@ def ingest(
         ),
     ] = "local",
     source: Annotated[
-        Scheduler | None, typer.Option("--from", help="Query a live scheduler instead of reading files.")
+        Scheduler | None, typer.Option("--from", help="Query a live scheduler or Prometheus instead of reading files.")
     ] = None,
     since: Annotated[
         datetime | None,
@@ -109,7 +109,12 @@ def ingest(
     ] = None,
     sacct: Annotated[str | None, typer.Option(metavar="PATH", help="Path of sacct, if not on PATH.")] = None,
     url: Annotated[
-        str | None, typer.Option(metavar="URL", help="YARN ResourceManager to query, e.g. http://rm:8088.")
+        str | None,
+        typer.Option(metavar="URL", help="ResourceManager or Prometheus to query, e.g. http://prometheus:9090."),
+    ] = None,
+    match: Annotated[
+        str | None,
+        typer.Option(metavar="MATCHERS", help="Labels that Prometheus's series must have, e.g. 'cluster=\"atlas\"'."),
     ] = None,
     timeout: Annotated[
         float | None,
@@ -141,8 +146,8 @@ def ingest(
     """Read cluster logs into a trace store. Files already loaded are skipped.
 
     With --db and no PATH, only upgrade the store to this version of gpuctl. --from sacct --since DATE queries Slurm's
-    accounting day by day, --from yarn --url URL a ResourceManager; their answers are saved in a folder next to the
-    store.
+    accounting day by day, --from prometheus --url URL --since DATE metrics of GPUs, --from yarn --url URL a
+    ResourceManager; their answers are saved in a folder next to the store.
     """
     from gpuctl.cli.progress import Bar
     from gpuctl.ingest.core.given_gpus import read_gpus_per_node
@@ -167,14 +172,14 @@ def ingest(
     gpus = None if gpus_per_node is None else read_gpus_per_node(gpus_per_node)
     store = db or DEFAULT_DB
     if source is None:
-        _check(paths, db, since or until or clusters or sacct or url or timeout is not None)
+        _check(paths, db, since or until or clusters or sacct or url or match or timeout is not None)
     elif log_format is not None:
         raise UsageError("--log-format is for files", hint=f"omit it: --from {source} determines the format")
     elif paths:
         raise UsageError(f"--from {source} reads no files: omit {paths[0]}")
-    live = LiveOptions(source, since, until, clusters, sacct, url, timeout) if source else None
+    live = LiveOptions(source, since, until, clusters, sacct, url, match, timeout) if source else None
     if live and dry_run:
-        print_table(["command"], [[command] for command in plan(live, store)], color=options.color)
+        print_table(["command"], [[command] for command in plan(live, store, cluster)], color=options.color)
         return
     with Bar(wanted=not options.quiet, color=options.color) as bar:
         files = [FetchedFiles(paths or [], cluster)]
@@ -213,7 +218,8 @@ def _mapped(maps: list[str] | None, units: list[str] | None, save: Path | None) 
 def _check(paths: list[Path] | None, db: Path | None, of_live: object) -> None:
     if of_live:
         raise UsageError(
-            "--since, --until, --clusters, --sacct, --url and --timeout need --from", hint="--from sacct, --from yarn"
+            "--since, --until, --clusters, --sacct, --url, --match and --timeout need --from",
+            hint="--from sacct, --from prometheus, --from yarn",
         )
     if not paths and db is None:
         raise UsageError("give a log directory or file to read", hint="gpuctl ingest LOGDIR")

@@ -1,4 +1,4 @@
-"""What ``gpuctl ingest --from`` asks a live scheduler for, before the files that come of it are loaded."""
+"""What ``gpuctl ingest --from`` asks a live scheduler or Prometheus for, before files that come of it are loaded."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from gpuctl.cli.progress import Bar
     from gpuctl.ingest.slurm.live import Slurm
+    from gpuctl.ingest.telemetry.live import Prometheus
 
 MOST_TIMEOUT_S = 86_400
 
@@ -25,6 +26,14 @@ class Scheduler(StrEnum):
 
     SACCT = "sacct"
     YARN = "yarn"
+    PROMETHEUS = "prometheus"
+
+
+_TAKEN = {
+    Scheduler.SACCT: {"--since", "--until", "--clusters", "--sacct"},
+    Scheduler.YARN: {"--url"},
+    Scheduler.PROMETHEUS: {"--since", "--until", "--url", "--match"},
+}
 
 
 @dataclass(frozen=True)
@@ -37,7 +46,8 @@ class LiveOptions:
         until: last day.
         clusters: names of Slurm clusters, with commas between them; None is this machine's own.
         sacct: the program; None is the one on PATH.
-        url: of YARN's ResourceManager.
+        url: of YARN's ResourceManager, or of Prometheus.
+        match: matchers of the labels of Prometheus's series.
         timeout_s: seconds that each answer may take; None: as `gpuctl.ingest` has it.
     """
 
@@ -47,6 +57,7 @@ class LiveOptions:
     clusters: str | None
     sacct: str | None
     url: str | None
+    match: str | None = None
     timeout_s: float | None = None
 
     @property
@@ -64,7 +75,7 @@ class FetchedFiles:
 
 
 def fetch(query: LiveOptions, store: Path, cluster: str | None, bar: Bar, *, quiet: bool) -> list[FetchedFiles]:
-    """Ask, and keep what was said beside the store, in ``STORE.sacct/CLUSTER`` or ``STORE.yarn/CLUSTER``.
+    """Ask, and keep what was said beside the store, in ``STORE.SOURCE/CLUSTER``.
 
     Args:
         query: whom and what for.
@@ -76,16 +87,23 @@ def fetch(query: LiveOptions, store: Path, cluster: str | None, bar: Bar, *, qui
     _check(query)
     if query.source is Scheduler.YARN:
         return [_from_yarn(query, store, cluster, bar)]
+    if query.source is Scheduler.PROMETHEUS:
+        return [_from_prometheus(query, store, cluster, bar, quiet=quiet)]
     return [_from_sacct(slurm, query, store, cluster, bar, quiet=quiet) for slurm in _clusters(query, cluster)]
 
 
-def plan(query: LiveOptions, store: Path) -> list[str]:
+def plan(query: LiveOptions, store: Path, cluster: str | None = None) -> list[str]:
     """Return what `fetch` would do: the command lines for the job records, or the addresses."""
     _check(query)
     if query.source is Scheduler.YARN:
         from gpuctl.ingest.yarn.live import WHAT, address
 
         return [f"{address(str(query.url))}/ws/v1/cluster/{what}" for what in WHAT]
+    if query.source is Scheduler.PROMETHEUS:
+        from gpuctl.ingest.telemetry.live import plan as plan_samples
+
+        server, folder, _ = _prometheus(query, store, cluster)
+        return plan_samples(folder, server, *query.days)
     from gpuctl.ingest.slurm.live import cluster_name
     from gpuctl.ingest.slurm.live import plan as plan_days
 
@@ -97,13 +115,17 @@ def plan(query: LiveOptions, store: Path) -> list[str]:
 
 def _check(query: LiveOptions) -> None:
     check_timeout(query.timeout_s)
-    of_slurm = {"--since": query.since, "--until": query.until, "--clusters": query.clusters, "--sacct": query.sacct}
-    wrong = {"--url": query.url} if query.source is Scheduler.SACCT else of_slurm
-    given = [name for name, value in wrong.items() if value is not None]
+    options = {
+        "--since": query.since, "--until": query.until, "--clusters": query.clusters, "--sacct": query.sacct,
+        "--url": query.url, "--match": query.match,
+    }  # fmt: skip
+    given = [name for name, value in options.items() if value is not None and name not in _TAKEN[query.source]]
     if given:
         raise UsageError(f"{given[0]} does not go with --from {query.source}")
     if query.source is Scheduler.YARN and query.url is None:
         raise UsageError("--from yarn needs the ResourceManager's address", hint="--url http://rm:8088")
+    if query.source is Scheduler.PROMETHEUS and query.url is None:
+        raise UsageError("--from prometheus needs the server's address", hint="--url http://prometheus:9090")
 
 
 def check_timeout(timeout_s: float | None) -> None:
@@ -148,6 +170,42 @@ def _from_yarn(query: LiveOptions, store: Path, cluster: str | None, bar: Bar) -
     name = cluster or urlsplit(url).hostname or "yarn"
     folder = _folder(store, Scheduler.YARN, name)
     return FetchedFiles(fetch_answers(url, folder, timeout_s=query.timeout_s), name)
+
+
+def _from_prometheus(query: LiveOptions, store: Path, cluster: str | None, bar: Bar, *, quiet: bool) -> FetchedFiles:
+    from gpuctl.ingest.telemetry.live import fetch as fetch_samples
+
+    server, folder, name = _prometheus(query, store, cluster)
+    try:
+        found = fetch_samples(folder, server, *query.days, progress=bar)
+    except KeyboardInterrupt:
+        message(f"answers so far are saved in {folder}: run this again to continue")
+        raise
+    for note in found.notes:
+        message(note, quiet=quiet)
+    return FetchedFiles(found.files, name)
+
+
+def _prometheus(query: LiveOptions, store: Path, cluster: str | None) -> tuple[Prometheus, Path, str | None]:
+    """The server, where its answers go, and the cluster that they are of: that of the store, if it has one alone."""
+    from urllib.parse import urlsplit
+
+    from gpuctl.ingest.telemetry.live import Prometheus, address, matchers
+
+    server = Prometheus(address(str(query.url)), matchers(query.match or ""), query.timeout_s)
+    name = cluster or _only_cluster(store)
+    folder = _folder(store, Scheduler.PROMETHEUS, name or urlsplit(server.url).hostname or "prometheus")
+    return server, folder, name or urlsplit(server.url).hostname
+
+
+def _only_cluster(store: Path) -> str | None:
+    """The cluster that samples of GPUs belong to; None where the store has none yet."""
+    from gpuctl.store.database import Store
+
+    if not store.exists():
+        return None
+    with Store(store) as opened:
+        return opened.cluster(None) if opened.value("SELECT count(*) FROM clusters") else None
 
 
 def _clusters(query: LiveOptions, cluster: str | None) -> list[Slurm]:

@@ -7,26 +7,23 @@ when it was requested is requested again the next time; its file takes the place
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import shutil
 import time
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from gpuctl.core.errors import DependencyError, InputError, UsageError
-from gpuctl.core.file_io import read_whole
+from gpuctl.core.errors import DependencyError, InputError
+from gpuctl.ingest.read.fetched_days import FetchedDays, end_of
 from gpuctl.ingest.read.programs import MOST_BYTES, stream
 from gpuctl.ingest.slurm.daycheck import DayCheck
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from datetime import date
 
-SETTLE_S = 3600
-"""A day is whole this many seconds after its end: slurmctld hands its records on late when slurmdbd was away."""
 DELIMITER = "\x1f"
 FIELDS = (
     *("JobIDRaw", "JobID", "JobName", "User", "Account", "Partition", "QOS", "State", "ExitCode", "DerivedExitCode"),
@@ -47,7 +44,6 @@ _ENDED = "CA,CD,F,TO,NF,PR,OOM,BF,DL,RQ,RV,RS"
 _OPEN = "PD,R,S"
 _NEVER = frozenset({"N/A", "Unknown", "0"})
 _IDS_A_CALL = 100
-_FETCH_TIMES = ".fetched.json"
 
 
 class Progress(Protocol):
@@ -117,24 +113,23 @@ def fetch(
         InputError: sacct failed; the days before the one it failed on are kept.
         UsageError: `since` is after `until`, or is None and the folder has nothing yet.
     """
-    fetched, now = _read_fetch_times(folder), time.time()
-    wanted = _days(fetched, since, until, now)
+    days = _days(folder)
+    wanted = days.wanted(since, until, time.time())
     run = _Fetch(folder, slurm, fields(slurm), progress)
     folder.mkdir(parents=True, exist_ok=True)
-    for day in _due(wanted, fetched):
+    for day in days.due(wanted):
         fetch_start = time.time()
         run.day(day, fetch_start)
-        fetched[day.isoformat()] = fetch_start
-        _write_fetch_times(folder, fetched)
-    run.site(min(fetched))
+        days.note(day, fetch_start)
+    run.site(min(days.times))
     run.result.files += [_path(folder, day) for day in wanted]
     return run.result
 
 
 def plan(folder: Path, slurm: Slurm, since: date | None, until: date | None = None) -> list[str]:
     """Return the sacct command lines that `fetch` would run, as text for a shell; raises as `fetch` does."""
-    fetched, now = _read_fetch_times(folder), time.time()
-    due = _due(_days(fetched, since, until, now), fetched)
+    days, now = _days(folder), time.time()
+    due = days.due(days.wanted(since, until, now))
     names = fields(slurm)
     environment = [f"{name}={value}" for name, value in _SETTINGS.items()]
     commands = [shlex.join(["env", *environment, *_of_day(slurm, names, day, now)]) for day in due]
@@ -185,59 +180,12 @@ def pending(output: bytes, names: Sequence[str]) -> bytes:
     return b"".join(records)
 
 
-# ---- days
-
-
-def _days(fetched: dict[str, float], since: date | None, until: date | None, now: float) -> list[date]:
-    """All days to be in the folder after a fetch, in order: the days requested, and incomplete days."""
-    today = datetime.fromtimestamp(now, UTC).date()
-    half = [day for day in map(date.fromisoformat, fetched) if not _whole(day, fetched[day.isoformat()])]
-    if since is None:
-        if not fetched:
-            raise UsageError("--from sacct needs a first day", hint="--since YYYY-MM-DD")
-        since = min(half, default=date.fromisoformat(max(fetched)) + timedelta(days=1))
-    last = min(until or today, today)
-    if since > last and not half:
-        raise UsageError(f"no day from --since {since} until {last} (UTC) to fetch")
-    days = {since + timedelta(days=number) for number in range((last - since).days + 1)}
-    return sorted(days.union(half))
-
-
-def _due(wanted: Sequence[date], fetched: dict[str, float]) -> list[date]:
-    return [day for day in wanted if not _whole(day, fetched.get(day.isoformat(), 0))]
-
-
-def _ends(day: date) -> float:
-    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() + 86400
-
-
-def _whole(day: date, fetched: float) -> bool:
-    return fetched >= _ends(day) + SETTLE_S
+def _days(folder: Path) -> FetchedDays:
+    return FetchedDays(folder, "sacct", lambda day: _path(folder, day).exists())
 
 
 def _path(folder: Path, day: date) -> Path:
     return folder / f"sacct-{day.isoformat()}.txt.zst"
-
-
-def _read_fetch_times(folder: Path) -> dict[str, float]:
-    """When each day of a folder was requested, in seconds since the epoch."""
-    if not (folder / _FETCH_TIMES).exists():
-        return {}
-    try:
-        found = json.loads(read_whole(folder / _FETCH_TIMES))
-        fetched = {date.fromisoformat(day): float(at) for day, at in found.items()}
-    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise InputError(
-            "damaged", path=str(folder / _FETCH_TIMES), hint=f"remove {folder}: it is fetched again"
-        ) from error
-    return {day.isoformat(): at for day, at in fetched.items() if _path(folder, day).exists()}
-
-
-def _write_fetch_times(folder: Path, fetched: dict[str, float]) -> None:
-    whole = folder / _FETCH_TIMES
-    part = whole.with_name(_FETCH_TIMES + ".part")
-    part.write_text(json.dumps(fetched, indent=0, sort_keys=True) + "\n", "utf-8")
-    part.replace(whole)
 
 
 # ---- asking
@@ -249,7 +197,7 @@ _SETTINGS = {"TZ": "UTC", "SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
 def _of_day(slurm: Slurm, names: Sequence[str], day: date, now: float) -> list[str]:
     # sacct takes both ends of a window as being in it
     window = [f"--starttime={day}T00:00:00", f"--endtime={day}T23:59:59"]
-    states = f"{_ENDED},{_OPEN}" if _ends(day) > now else _ENDED
+    states = f"{_ENDED},{_OPEN}" if end_of(day) > now else _ENDED
     # without --state it leaves out what never became eligible
     return _records(slurm, names, *window, f"--state={states}")
 
@@ -275,8 +223,8 @@ class _Fetch:
 
         if self.progress:
             self.progress.start(f"sacct {day}", 0)
-        start = _ends(day) - 86400
-        check = DayCheck(self.names, DELIMITER.encode(), (start, _ends(day) - 1), f"sacct of {day}")
+        start = end_of(day) - 86400
+        check = DayCheck(self.names, DELIMITER.encode(), (start, end_of(day) - 1), f"sacct of {day}")
         path = _path(self.folder, day)
         part = path.with_name(path.name + ".part")
         try:
@@ -288,7 +236,7 @@ class _Fetch:
                     if self.progress:
                         self.progress.advance(len(piece))
                 check.end()
-                if _ends(day) > now:
+                if end_of(day) > now:
                     packed.write(self._never_eligible())
             part.replace(path)
         finally:

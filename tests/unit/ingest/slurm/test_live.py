@@ -15,6 +15,7 @@ import pytest
 import zstandard
 
 from gpuctl.core.errors import DependencyError, InputError, UsageError
+from gpuctl.ingest.read import fetched_days
 from gpuctl.ingest.slurm import live
 from gpuctl.ingest.slurm.daycheck import DayCheck
 
@@ -109,10 +110,10 @@ def test_a_day_is_not_whole_until_an_hour_after_its_end(
     tmp_path: Path, slurm: live.Slurm, at: Callable[[float], None]
 ) -> None:
     midnight = datetime(2026, 3, 10, tzinfo=UTC).timestamp()
-    at(midnight + live.SETTLE_S - 1)
+    at(midnight + fetched_days.SETTLE_S - 1)
     live.fetch(tmp_path / "kept", slurm, date(2026, 3, 9))
     calls(tmp_path)
-    at(midnight + live.SETTLE_S)
+    at(midnight + fetched_days.SETTLE_S)
     live.fetch(tmp_path / "kept", slurm, date(2026, 3, 9))
     assert calls(tmp_path) == ["2026-03-09", "2026-03-10"]
     live.fetch(tmp_path / "kept", slurm, date(2026, 3, 9))
