@@ -1,1 +1,1 @@
-"""Models that answer `gpuctl predict`; one module a predictor."""
+"""Models behind `gpuctl predict`; one module per predictor."""

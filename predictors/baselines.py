@@ -1,6 +1,6 @@
-"""What a run-time predictor has to beat: rules that need no training.
+"""Baselines that a run-time predictor must beat: rules that need no training.
 
-Each knows what a scheduler knows at submission, as `gpuctl.predictors.features` has it, and no more.
+Each uses only what a scheduler knows at submission, as `gpuctl.predictors.features` provides it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _QSSF = ("user_name_size", "user_name", "name", "user", ALL)
 
 
 def baselines(rows: pl.DataFrame, features: Features, median_s: float) -> dict[str, Floats]:
-    """Run times that the rules of `BASELINES` predict, s, each of shape (jobs,); NaN where a rule has no answer.
+    """Return the run times that the rules of `BASELINES` predict, s, each of shape (jobs,); NaN for no answer.
 
     Args:
         rows: of a `gpuctl.predictors.job_table.JobTable`.
@@ -56,7 +56,7 @@ def baselines(rows: pl.DataFrame, features: Features, median_s: float) -> dict[s
 
 
 def last_two(rows: pl.DataFrame, features: Features) -> Floats:
-    """What the rule ``last_two`` predicts, s, shape (jobs,); NaN before any job has ended."""
+    """Return the run times that the rule ``last_two`` predicts, s, shape (jobs,); NaN before any job has ended."""
     limit = rows["time_limit_s"].to_numpy()
     last, before = (np.exp(features.figure("user", figure).astype(np.float64)) for figure in ("last", "before_last"))
     two = np.where(np.isnan(before), last, (last + before) / 2)

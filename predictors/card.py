@@ -1,8 +1,8 @@
-"""A saved model: a folder of text, JSON and plain arrays, with a card that says what it is.
+"""A saved model: a folder of text, JSON and plain arrays, with a card that describes it.
 
-Nothing in it is code, and loading it runs none: a folder may come from anyone. ``card.json`` names every file with its
-size and SHA-256; it cannot prove who made the folder, only that nothing was cut off, mixed up or changed by accident.
-Whoever reads the files must therefore still check what they say.
+It holds no code, and loading it runs none: a folder may be untrusted. ``card.json`` names every file with its size and
+SHA-256; it cannot prove who made the folder, only that nothing was truncated, swapped or changed by accident. Readers
+of the files must therefore still check their contents.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ _HINT = "name a folder that gpuctl train has written, whole"
 
 @dataclass(frozen=True)
 class Folder:
-    """A saved model, as found: files are what the card says, but what they say is yet to be checked.
+    """A saved model whose files match the card; their contents are not checked yet.
 
     Attributes:
         path: of the folder.
-        card: the description that `save_folder` got, and ``kind``, ``gpuctl``, ``files``.
+        card: the description passed to `save_folder`, and ``kind``, ``gpuctl``, ``files``.
         files: text of ``.txt``, value of ``.json``, array of ``.npy``, by name.
     """
 
@@ -67,32 +67,32 @@ class Folder:
     files: dict[str, Any]
 
     def text(self, name: str) -> str:
-        """The text of a file.
+        """Return the text of a file.
 
         Raises:
-            InputError: there is none.
+            InputError: it is missing.
         """
         found: str = self._file(name)
         return found
 
     def json(self, name: str) -> Any:
-        """The value of a JSON file.
+        """Return the value of a JSON file.
 
         Raises:
-            InputError: there is none.
+            InputError: it is missing.
         """
         return self._file(name)
 
     def array(self, name: str, kind: str, dimensions: int = 1) -> NDArray[Any]:
-        """The numbers of a file.
+        """Return the numbers of a file.
 
         Args:
             name: of the file.
-            kind: of number as NumPy calls it: ``float64``, ``int64`` …
-            dimensions: how many.
+            kind: type of its numbers as NumPy names it: ``float64``, ``int64`` …
+            dimensions: number of dimensions.
 
         Raises:
-            InputError: there is none, or it holds others.
+            InputError: it is missing, or has another type or dimensions.
         """
         found = self._file(name)
         if str(found.dtype) != kind or found.ndim != dimensions:
@@ -111,10 +111,10 @@ class Folder:
 
 
 def check_place(path: Path) -> None:
-    """See that a model can be saved there, before any work is done.
+    """Check that a model can be saved there, before any work is done.
 
     Raises:
-        UsageError: something else is there, or it cannot be made.
+        UsageError: something else is there, or it cannot be created.
     """
     if path.is_symlink() or (path.exists() and not path.is_dir()):
         raise UsageError(f"{path}: a file or a link, expected a folder for a model", hint="name another place")
@@ -126,10 +126,10 @@ def check_place(path: Path) -> None:
 
 
 def _check_replaceable(path: Path) -> None:
-    """See that a folder is empty, or a model and nothing else: all that is in it will be gone.
+    """Check that a folder is empty, or holds a model and nothing else: all of its content will be deleted.
 
     Raises:
-        UsageError: it is not.
+        UsageError: it holds something else.
     """
     try:
         there = sorted(file.name for file in path.iterdir())
@@ -155,19 +155,19 @@ def _is_file(path: Path) -> bool:
 
 
 def save_folder(path: Path, kind: str, about: Mapping[str, Any], files: Mapping[str, Any]) -> None:
-    """Save a model; a model that is there is replaced, at the end and as a whole.
+    """Save a model; an existing model is replaced, at the end and as a whole.
 
-    The same model gives the same bytes: nothing tells when or where it was saved.
+    The same model gives the same bytes: neither time nor place of saving is recorded.
 
     Args:
         path: of the folder.
         kind: of model: ``runtime``, ``overhead`` …
-        about: what the card says: ``title`` and ``what`` (sentences), and more as text, numbers, lists, dicts (``{name:
-            value}``) and lists of dicts with the same keys (tables).
+        about: entries of the card: ``title`` and ``what`` (sentences), and more as text, numbers, lists, dicts
+            (``{name: value}``) and lists of dicts with the same keys (tables).
         files: by name: a str for ``.txt``, a value for ``.json``, a NumPy array of numbers for ``.npy``.
 
     Raises:
-        UsageError: something else is there, or it cannot be written to.
+        UsageError: something else is there, or it is not writable.
     """
     check_place(path)
     contents = {name: _encoded(name, value) for name, value in sorted(files.items())}
@@ -192,11 +192,11 @@ def save_folder(path: Path, kind: str, about: Mapping[str, Any], files: Mapping[
 
 
 def _put(draft: Path, path: Path) -> None:
-    """Let a folder take the place of another one, which then stands in its own; at no time is there none."""
+    """Replace a folder by another one; at no time is there none."""
     if not path.exists():
         draft.rename(path)
     elif not _exchange(draft, path):
-        # a kill between these leaves the old one, whole, beside its place
+        # a kill between these leaves the old one, whole, next to its place
         aside = draft.with_suffix(".old")
         path.rename(aside)
         draft.rename(path)
@@ -204,7 +204,7 @@ def _put(draft: Path, path: Path) -> None:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Exchange two folders in one step; False where this system or file system cannot."""
+    """Exchange two folders in one step; False if this system or file system does not support it."""
     import ctypes
 
     try:
@@ -229,7 +229,7 @@ def _umask() -> int:
 
 
 def _remove_model(path: Path) -> None:
-    """Remove a model's files and its folder; what else is in it stays, and then so does the folder."""
+    """Remove a model's files and its folder; other files in it stay, and then the folder stays as well."""
     with suppress(OSError):
         for file in path.iterdir():
             if file.name in {CARD, PAGE} or _NAME.fullmatch(file.name):
@@ -238,15 +238,15 @@ def _remove_model(path: Path) -> None:
 
 
 def load_folder(path: Path, kind: str) -> Folder:
-    """Load a saved model, and see that it is whole and of this kind.
+    """Load a saved model, and check that it is complete and of this kind.
 
     Args:
         path: of the folder.
-        kind: of model that is expected.
+        kind: expected kind of model.
 
     Raises:
         InputError: there is no model, or one of another kind or version, or a file is missing, truncated, changed, or
-            cannot be read as what its name says. It names the file, what was found and what was expected.
+            has content that does not match its name. The message names the file, its fault and what was expected.
     """
     card = read_card(path)
     found = str(card.get("kind"))[:40]
@@ -267,7 +267,7 @@ def load_folder(path: Path, kind: str) -> Folder:
 
 
 def read_card(path: Path) -> dict[str, Any]:
-    """Read the card of a saved model of any kind; its files are not looked at.
+    """Read the card of a saved model of any kind, without its files.
 
     Args:
         path: of the folder.
@@ -345,9 +345,9 @@ def _decoded(data: bytes, path: Path) -> Any:
 
 
 def _array(data: bytes, path: Path) -> NDArray[Any]:
-    """Numbers of a ``.npy`` file as NumPy writes it; its size must be what its header says.
+    """Return the numbers of a ``.npy`` file as NumPy writes it; its size must match its header.
 
-    NumPy's own reader of headers evaluates them as Python literals, and stumbles over some that are none.
+    NumPy's own reader of headers evaluates them as Python literals, and fails on some invalid ones.
     """
     import numpy as np
 
@@ -367,7 +367,7 @@ def _array(data: bytes, path: Path) -> NDArray[Any]:
 
 
 def _bytes(path: Path, most: int) -> bytes:
-    """Of a file of a model; a link is not followed."""
+    """Return the bytes of a file of a model; links are not followed."""
     return read_whole(path, most=most, follow=False, hint=_HINT)
 
 
@@ -392,7 +392,7 @@ def _finite(word: str) -> float:
 
 
 def _whole(word: str) -> int:
-    """A whole number of 64 bits: a larger one fits neither an array nor, in the end, a float."""
+    """Return an integer of 64 bits: a larger one fits neither an array nor a float."""
     if len(word) > _MOST_DIGITS or not -(2**63) <= (found := int(word)) < 2**63:
         _refuse(word)
     return found
@@ -407,7 +407,7 @@ def _sha256(data: bytes) -> str:
 
 
 def page(card: Mapping[str, Any]) -> str:
-    """The card as Markdown, for people."""
+    """Return the card as Markdown, for people."""
     lines = [f"# {_cell(card.get('title', 'A model'))}", "", _cell(card.get("what", "")), ""]
     for key, value in card.items():
         if key in {"title", "what", "gpuctl_model"}:
@@ -431,7 +431,7 @@ def _shown(value: Any) -> list[str]:
 
 
 def _cell(value: Any) -> str:
-    """A value as text of one line that Markdown takes for nothing else."""
+    """Return a value as text of one line without Markdown markup."""
     if value is None:
         return ""
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""What any predictor of others must keep to, checked on random logs."""
+"""Rules that every third-party predictor must follow, checked on random logs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ JOBS = 60
 
 
 def check(kind: type[Predictor], cases: int) -> list[str]:
-    """Say what a predictor does that none may; nothing where it keeps to all.
+    """Return the rules that a predictor violates; empty if there are none.
 
-    The same log gets the same answers, and those before an instant do not depend on what comes after it.
+    The same log must give the same answers, and answers before an instant must not depend on later events.
 
     Args:
         kind: the predictor.
@@ -46,7 +46,7 @@ def check(kind: type[Predictor], cases: int) -> list[str]:
 
 
 def random_log(seed: int, jobs: int = JOBS) -> JobTable:
-    """A log of so many jobs of a few users; every third one tells no users, names, limits or sizes."""
+    """Return a log of a few users; every third one lacks users, names, limits or sizes."""
     rng = np.random.default_rng(seed)
     submit = np.cumsum(rng.exponential(600.0, jobs))
     rows = {"job": [str(k) for k in range(jobs)], "submit_s": submit, "run_s": rng.lognormal(6, 2, jobs)}

@@ -1,7 +1,7 @@
-"""What a predictor of run times by others is: told of each job that ends, asked about each one that is submitted.
+"""The contract of third-party predictors of run times: they learn from each job that ends and predict each new job.
 
-It sees jobs in the order of the log and never what comes later: gpuctl asks it about a job at its submission, with all
-jobs that had ended strictly before then reported, in the order of their ends.
+A predictor sees jobs in the order of the log and never later events: gpuctl queries it about a job at its submission,
+after reporting all jobs that had ended strictly before, in the order of their ends.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class Job(NamedTuple):
-    """What is known of a job at its submission.
+    """The facts that are known of a job at its submission.
 
     Attributes:
-        user: who submits it; ``""``: not known, as in the next two.
-        queue: where to.
-        name: what it is called, digits masked.
-        size: GPUs that it asks for, nodes where the log has no GPUs; NaN: not known.
-        time_limit_s: seconds that it may run; NaN: not known.
+        user: its user; ``""``: unknown, as for the next two.
+        queue: its queue.
+        name: its name, digits masked.
+        size: GPUs that it requests, nodes if the log has no GPUs; NaN: unknown.
+        time_limit_s: seconds that it may run; NaN: unknown.
         submit_s: seconds of the log's clock.
         hour: of the day, 0 to 23.
         weekday: 0 is Monday.
@@ -45,35 +45,35 @@ class Job(NamedTuple):
 
 
 class Predictor:
-    """Predicts run times; a subclass has a name, a title and `predict`, and mostly `ended`.
+    """Predicts run times; a subclass has a name, a title and `predict`, and usually `ended`.
 
     One instance sees one log, from its first job on.
 
     Attributes:
-        name: what it is called.
-        title: what it goes by, in a sentence.
+        name: its name.
+        title: one sentence on its method.
     """
 
     name = ""
     title = ""
 
     def ended(self, job: Job, run_s: float) -> None:
-        """Learn that a job has ended, after running so many seconds."""
+        """Learn that a job has ended after running for some seconds."""
 
     def predict(self, job: Job) -> float | None:
-        """Seconds that a job will run, as far as is known at its submission; None for no answer."""
+        """Return the seconds that a job will run, from what is known at its submission; None for no answer."""
         raise NotImplementedError
 
 
 def answers(kind: type[Predictor], rows: pl.DataFrame) -> Floats:
-    """What a predictor says of every job of a log, s, shape (jobs,); NaN where it has no answer.
+    """Return a predictor's answer for every job of a log, s, shape (jobs,); NaN for no answer.
 
     Args:
-        kind: the predictor; a new one is made.
+        kind: the predictor; a new instance is made.
         rows: of a `gpuctl.predictors.job_table.JobTable`, in order of submission.
 
     Raises:
-        InputError: it fails, or answers what is no length of time.
+        InputError: it fails, or returns a value that is not a duration.
     """
     jobs = [Job(*row) for row in rows.select(Job._fields).iter_rows()]
     known = np.flatnonzero(rows["known"].to_numpy())
@@ -92,14 +92,14 @@ def answers(kind: type[Predictor], rows: pl.DataFrame) -> Floats:
                 found[k] = _seconds(prediction)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # also sys.exit(), which would end gpuctl without a word
+    except BaseException as error:  # also sys.exit(), which would end gpuctl silently
         what = error if isinstance(error, _NoTimeError) else f"{type(error).__name__}: {error}"
         raise InputError(f"predictor {kind.name!r}: {what}", hint="a fault of the predictor, not of gpuctl") from error
     return found
 
 
 class _NoTimeError(Exception):
-    """What a predictor said that is no length of time."""
+    """A predictor returned a value that is not a duration."""
 
 
 def _seconds(prediction: object) -> float:

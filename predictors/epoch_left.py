@@ -1,8 +1,8 @@
-"""How much of an epoch is left at some instant, with what is known then: the clock, and the bytes or steps so far.
+"""The rest of an epoch at some instant, from what is known then: the clock, and the bytes or steps so far.
 
-By the clock: what epochs of the job take, less the time since this one began. How epochs turn out beside what they were
-expected to take is learnt from measured suspensions; an epoch that is over its time already is known to be a long one.
-By bytes: what earlier epochs still took once they had read as much. A count of steps does the same.
+By the clock: the usual length of the job's epochs, less the time since this one began. The deviation of epochs from
+their expected length is learned from measured suspensions; an epoch that already exceeds it is known to be long. By
+bytes: the time that earlier epochs still took after reading as much. A count of steps serves the same purpose.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FEWEST = 5
 
 
 class Rest(NamedTuple):
-    """What is left of an epoch, seconds: in the middle, and the bounds that four of five lie between."""
+    """The rest of an epoch, seconds: the median, and bounds that hold in four of five cases."""
 
     left_s: float
     lower_s: float
@@ -36,12 +36,12 @@ class Rest(NamedTuple):
 
 @dataclass(frozen=True)
 class Lengths:
-    """How epochs turn out beside what they were expected to take.
+    """Deviation of epochs from their expected length.
 
     Attributes:
         middle: median of ln(true / expected).
-        spread: standard deviation of it.
-        jobs: that it was learnt from.
+        spread: its standard deviation.
+        jobs: number of jobs that it was learned from.
     """
 
     middle: float = 0.0
@@ -50,7 +50,7 @@ class Lengths:
 
 
 def learn_lengths(turned_out: Sequence[tuple[float, str]]) -> Lengths:
-    """Learn from (true / expected length, job) of epochs; a guess counts for a few jobs: few measurements do little."""
+    """Learn from (true / expected length, job) of epochs; a prior counts as a few jobs and damps few measurements."""
     logs = np.array([np.log(ratio) for ratio, _ in turned_out if ratio > 0])
     jobs = len({job for _, job in turned_out})
     if not logs.size:
@@ -62,22 +62,22 @@ def learn_lengths(turned_out: Sequence[tuple[float, str]]) -> Lengths:
 
 
 def rest_of(epoch_s: float, done_s: float, lengths: Lengths) -> Rest:
-    """What is left by the clock, given that the epoch is not over yet.
+    """Return the rest of an epoch by the clock, given that it is not over yet.
 
     Args:
-        epoch_s: what an epoch was expected to take.
-        done_s: since it began.
-        lengths: how epochs turn out.
+        epoch_s: expected length of the epoch.
+        done_s: time since it began.
+        lengths: deviation of epochs from their expected length.
     """
     from scipy.stats import t
 
     share = (np.arange(_POINTS) + 0.5) / _POINTS
-    # few jobs tell little of the tails
+    # few jobs reveal little about the tails
     deviations = t.ppf(share, max(lengths.jobs, 3)) * lengths.spread
     ends = epoch_s * np.exp(np.clip(lengths.middle + deviations, -3, 3))
     left = ends[ends > done_s] - done_s
     if left.size < _FEWEST:
-        # longer than any epoch was: as good a guess as any is that it is nearly over
+        # longer than any epoch before: assume that it is nearly over
         return Rest(GUESSED_SPREAD * epoch_s, 0.0, max(epoch_s, done_s))
     return Rest(*(float(np.quantile(left, q)) for q in (0.5, _LOW, _HIGH)))
 
@@ -91,14 +91,14 @@ _NORMAL = 1.2816
 
 
 def rest_by_bytes(profile: Series, epochs: Epochs) -> Rest | None:
-    """What is left of the epoch under way at the end of a profile; None where its traffic does not tell.
+    """Return the rest of the epoch in progress at the end of a profile; None if its traffic does not show it.
 
-    Each earlier epoch but the first says how long it still took once it had read as much as this one has. Of the first
-    one only where there is no other: it is often longer.
+    Each earlier epoch except the first shows how long it still took after reading as much as this one has. The first
+    one, which is often longer, is used only if there is no other.
 
     Args:
         profile: bytes, or steps.
-        epochs: what it tells of epochs.
+        epochs: the epochs found in it.
     """
     size = epochs.epoch_bytes
     if epochs.method == "none" or not np.isfinite(size) or size <= 0 or not np.isfinite(epochs.phase_s):
@@ -106,7 +106,7 @@ def rest_by_bytes(profile: Series, epochs: Epochs) -> Rest | None:
     total, at = profile.total, profile.step * np.arange(profile.total.size)
     epoch_start_s = profile.seconds - epochs.phase_s
     so_far = float(total[-1] - np.interp(epoch_start_s, at, total))
-    # in a pause no bytes tell how much of it is over; the pause before the epoch is none of it
+    # bytes do not show how much of a pause is over; the pause before the epoch is not part of it
     paused = min(profile.seconds - _reached(profile, float(total[-1]), size), epochs.phase_s)
     found: list[float] = []
     for back in range(1, int((epoch_start_s - 0.5 * epochs.epoch_s) / epochs.epoch_s) + 1):
@@ -115,11 +115,12 @@ def rest_by_bytes(profile: Series, epochs: Epochs) -> Rest | None:
         if start < 0.5 * epochs.first_s and found:
             break
         level = float(np.interp(start, at, total)) + so_far
-        # on a pause's level interpolation is at its end, and what is over of this pause would be taken off once more
+        # on a pause's level, interpolation returns its end, and the elapsed part of this pause would be subtracted
+        # twice
         as_much = min(float(np.interp(level, total, at)), _reached(profile, level, size))
         found.append(max(end - max(as_much, start) - paused, 0.0))
     clock = max(epochs.epoch_s - epochs.phase_s, 0.0)
-    # where an epoch began is itself told by the bytes: the clock since then is as good a witness
+    # the start of an epoch is itself derived from the bytes: the clock since then is as reliable
     left = 0.5 * (clock + float(np.median(found))) if found else clock
     spread = float(np.std(found)) if len(found) > 2 else 0.0
     share = min(left / epochs.epoch_s, 1.0)
@@ -129,5 +130,5 @@ def rest_by_bytes(profile: Series, epochs: Epochs) -> Rest | None:
 
 
 def _reached(profile: Series, level: float, size: float) -> float:
-    """The second by which `level` bytes, less the tolerance `ALMOST`, were read; if a pause follows, its start."""
+    """Return the second by which `level` bytes, less the tolerance `ALMOST`, were read, or the start of a pause then."""
     return profile.step * int(np.searchsorted(profile.total, level - ALMOST * size))

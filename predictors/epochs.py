@@ -1,7 +1,7 @@
-"""How long an epoch of a training job lasts, from the bytes that it reads: three estimators, and when none applies.
+"""The length of a training job's epochs, from the bytes that it reads: three estimators, and reasons for no answer.
 
-Reconstructed from the published abstract (PickyMan, IPCCC 2022): that run times can be told from the traffic between
-storage and computing is theirs; these estimators are not from the paper.
+Reconstructed from the published abstract (PickyMan, IPCCC 2022): that the traffic between storage and computing
+predicts run times comes from the paper; these estimators do not.
 """
 
 from __future__ import annotations
@@ -67,19 +67,19 @@ _STEPS_AN_EPOCH = 6
 
 @dataclass(frozen=True)
 class Epochs:
-    """What a profile tells of a job's epochs.
+    """The epochs found in a job's profile.
 
     Attributes:
-        method: the estimator that answered; ``none``: no answer, and ``reason`` says why.
-        epoch_s: seconds of an epoch, the first one left out; NaN unknown.
+        method: the estimator that answered; ``none``: no answer, see ``reason``.
+        epoch_s: seconds of an epoch, except the first one; NaN unknown.
         spread_s: one standard error of it.
         first_s: seconds from the profile's start to the end of the first epoch; NaN unknown.
         phase_s: seconds since the last epoch began, at the end of the profile; NaN unknown.
         seen: whole epochs in the profile.
-        shortest_s: that a later epoch may last, where only the first one is seen; NaN: others are seen.
+        shortest_s: least length of a later epoch if only the first one is visible; NaN: others are visible.
         cached: whether later epochs are not read from the storage.
         epoch_bytes: bytes of an epoch; NaN unknown.
-        reason: of no answer, or what lowers the trust in this one.
+        reason: reason for no answer, or for less confidence in this one.
     """
 
     method: Method
@@ -95,11 +95,11 @@ class Epochs:
 
 
 def find_epochs(profile: Series, dataset_bytes: float = np.nan) -> Epochs:
-    """Find the length of an epoch by the first estimator that applies: volume, periodicity, change points.
+    """Estimate the length of an epoch by the first estimator that applies: volume, periodicity, change points.
 
     Args:
         profile: bytes received from the storage, from the job's start on.
-        dataset_bytes: that one epoch reads; NaN unknown.
+        dataset_bytes: bytes that one epoch reads; NaN unknown.
     """
     if not profile.bytes.any():
         return Epochs("none", reason=note("no bytes were read: the data are local, or this is not the job's counter"))
@@ -136,7 +136,7 @@ def find_epochs(profile: Series, dataset_bytes: float = np.nan) -> Epochs:
 
 
 def _too_coarse(profile: Series, dataset_bytes: float) -> Note:
-    """Why samples so far apart, or so few, cannot show epochs, and what would; "" where they may."""
+    """Return why the samples are too sparse or too few to show epochs, and which would do; "" if they may suffice."""
     step, least = profile.step, _STEPS_AN_EPOCH * profile.step
     apart = note("samples are {step} apart", step=literal(lasting(step)))
     if np.isfinite(dataset_bytes) and dataset_bytes > 0:
@@ -175,11 +175,11 @@ def _too_coarse(profile: Series, dataset_bytes: float) -> Note:
 
 
 def _drop(profile: Series, dataset_bytes: float) -> int | None:
-    """The step from which on less is read, to the end; None where that is not so.
+    """Return the step from which less is read until the end; None if there is none.
 
-    Anything that a cache keeps is read less from the second epoch on, while steps go on. A pause is none: validation
-    or a checkpoint is over soon, so that what is read after the drop must last at least half as long as what was read
-    before it, and be less in the busy steps, too. Where an epoch's bytes are known, the drop must lie at their end.
+    A cache reduces reads from the second epoch on, while steps continue. A pause is not a drop: validation or a
+    checkpoint ends soon, so the time after the drop must be at least half of the time before it, with less read in busy
+    steps as well. If an epoch's bytes are known, the drop must lie at their end.
     """
     x = profile.bytes
     busy = np.flatnonzero(x > 0)
@@ -201,7 +201,7 @@ def _drop(profile: Series, dataset_bytes: float) -> int | None:
     fits = (after < DROPPED * before) & lasts | (after < STOPPED * before)
     if not fits.any():
         return None
-    # where both sides differ most, measured by what a step at the cut explains
+    # the largest difference between both sides, measured by the variance that a step at the cut explains
     gain = np.where(fits, (before - after) ** 2 * (cut - begin) * (n - cut), 0.0)
     found = int(cut[int(np.argmax(gain))])
     earlier, later = x[begin:found], x[found:]
@@ -209,7 +209,7 @@ def _drop(profile: Series, dataset_bytes: float) -> int | None:
 
 
 def _stopped(profile: Series) -> int | None:
-    """The step from which on nothing is read, to the end, for so long that no pause explains it; None: no such step."""
+    """Return the step from which nothing is read, for too long to be a pause, until the end; None if there is none."""
     total, n = profile.total, profile.bytes.size
     begin = int(np.flatnonzero(profile.bytes > 0)[0])
     end = int(np.searchsorted(total, ALL_READ * total[-1]))
@@ -219,7 +219,7 @@ def _stopped(profile: Series) -> int | None:
 
 
 def _less(earlier: Floats, later: Floats) -> bool:
-    """Whether busy steps read less later on by more than their noise makes likely, few as they are."""
+    """Return whether busy steps read less later on, by more than their noise explains, given their number."""
     busy = _busy(earlier) / 2
     one, two = earlier[earlier > busy], later[later > busy]
     if two.size < later.size / 4:
@@ -228,12 +228,12 @@ def _less(earlier: Floats, later: Floats) -> bool:
 
 
 def _busy(x: Floats) -> float:
-    """What is read in a busy step, pauses left out: in three of four steps it is less."""
+    """Return the bytes read in a busy step, without pauses: the upper quartile of all steps."""
     return float(np.quantile(x, 0.75))
 
 
 def _cached(profile: Series, drop: int, dataset_bytes: float, reason: Note) -> Epochs:
-    """What can be told where later epochs are read from a cache, all or in part."""
+    """Return what can be inferred if later epochs are read from a cache, completely or in part."""
     first = drop * profile.step
     volume = float(profile.total[drop])
     if not np.isnan(dataset_bytes) and volume < 0.9 * dataset_bytes:
@@ -247,10 +247,10 @@ def _cached(profile: Series, drop: int, dataset_bytes: float, reason: Note) -> E
 
 
 def by_volume(profile: Series, dataset_bytes: float) -> Epochs:
-    """Cut the profile where the data set has been read k times; within the first epoch, from its share so far.
+    """Cut the profile each time the data set has been read once; within the first epoch, extrapolate from its share.
 
-    Bytes beyond the data set's (protocol, validation) are taken from whole epochs once there are some, where a pause or
-    a burst near a cut shows where it belongs.
+    Bytes beyond the data set's (protocol, validation) are estimated from whole epochs once there are some, if a pause
+    or a burst near a cut shows the true boundary.
     """
     if dataset_bytes <= 0:
         return Epochs("none", reason=note("the data set's size is not above 0"))
@@ -286,7 +286,7 @@ def by_volume(profile: Series, dataset_bytes: float) -> Epochs:
         # the rest of this epoch, with its pauses, will take as long as that of the first one
         length = phase + first - float(np.interp(share * size, total, at))
         return Epochs("volume", length, (0.05 + 0.03 * (1 - share)) * length, first, phase, 1.0 + share, False, size)
-    # Where in an epoch one cuts should not matter, but in a pause the bytes do not tell when: so cut everywhere.
+    # The place of the cuts within an epoch should not matter, but bytes carry no time within pauses: so cut everywhere.
     levels = np.linspace(max(0.3 * size, min(size, total[-1] - 1.25 * size)), total[-1] - size, 200)
     lengths = np.interp(levels + size, total, at) - np.interp(levels, total, at)
     length = float(np.median(lengths))
@@ -300,9 +300,9 @@ _LATER = note("later ones may be read from memory, and be shorter")
 
 
 def _pace(profile: Series, upto: float) -> float:
-    """Seconds a byte over the second half of so many bytes: the first half has the start of the job in it.
+    """Return the seconds per byte over the second half of the bytes: the first half includes the job's start-up.
 
-    What follows the last of them is left out: a pause, or the start of a silence.
+    Time after the last byte is left out: a pause, or the start of a silence.
     """
     total, at = profile.total, profile.step * np.arange(profile.total.size)
     half, end = np.interp([0.5 * upto, ALL_READ * upto], total, at)
@@ -310,7 +310,7 @@ def _pace(profile: Series, upto: float) -> float:
 
 
 def _after_pause(profile: Series, at: float) -> float:
-    """The end of the pause that a second lies in or near; else that second."""
+    """Return the end of the pause in or near which a second lies; else that second."""
     x, k = profile.bytes, int(at / profile.step)
     low = x < 0.25 * float(x[x > 0].mean())
     near = max(1, int(0.05 * k))
@@ -322,17 +322,17 @@ def _after_pause(profile: Series, at: float) -> float:
 
 
 def _begin(profile: Series) -> float:
-    """Second of the profile at which the reading starts."""
+    """Return the second of the profile at which reading starts."""
     return float(np.flatnonzero(profile.bytes > 0)[0] * profile.step)
 
 
 def _spread(values: Floats) -> float:
-    """Robust standard deviation: from the median absolute deviation."""
+    """Return a robust standard deviation: from the median absolute deviation."""
     return 1.4826 * float(np.median(np.abs(values - np.median(values))))
 
 
 def _period_near(profile: Series, size: float) -> float | None:
-    """Bytes of an epoch from the period of the traffic, where there is one of about that volume."""
+    """Return the bytes of an epoch from the period of the traffic, if there is a period of about that volume."""
     found = by_period(profile)
     if found.method == "none" or not abs(found.epoch_bytes / size - 1) < MOST_OVERHEAD:
         return None
@@ -343,9 +343,9 @@ def _period_near(profile: Series, size: float) -> float | None:
 
 
 def autocorrelation(x: Floats, known: NDArray[np.bool_]) -> Floats:
-    """Unbiased autocorrelation of a series with gaps, 1 at lag 0; by FFT, linear in n log n.
+    """Return the unbiased autocorrelation of a series with gaps, 1 at lag 0; by FFT, in O(n log n).
 
-    Each lag is divided by how many pairs of known values it has.
+    Each lag is divided by its number of pairs of known values.
     """
     n = x.size
     size = 1 << (2 * n - 1).bit_length()
@@ -359,11 +359,11 @@ def autocorrelation(x: Floats, known: NDArray[np.bool_]) -> Floats:
 
 
 def by_period(profile: Series) -> Epochs:
-    """Find the lag at which the traffic repeats itself.
+    """Estimate the epoch length from the lag at which the traffic repeats itself.
 
-    Smoothed over 5 s (over less where epochs are that short); of local maxima of the autocorrelation above 0.3, the
-    smallest lag within 0.9 of the largest, so that neither multiples nor parts of an epoch (two bursts an epoch) are
-    taken for it; refined by a parabola. Needs 2.4 epochs.
+    Smooths over 5 s (less if epochs are that short); selects, among local maxima of the autocorrelation above 0.3, the
+    smallest lag within 0.9 of the largest, so that neither multiples nor parts of an epoch (two bursts per epoch) are
+    taken for it; refines it by a parabola. Needs 2.4 epochs.
     """
     n = profile.bytes.size
     most = int(n / EPOCHS_NEEDED)
@@ -394,16 +394,16 @@ def by_period(profile: Series) -> Epochs:
 def _period(profile: Series, width: int, most: int) -> Epochs | None:
     known = profile.known
     x = _smooth(profile.bytes, width)
-    # The first epoch is longer, and starts with a pause: lags are looked for from where the reading starts.
+    # The first epoch is longer and begins with a pause: search for lags from the point where reading starts.
     start = int(np.flatnonzero(profile.bytes > 0)[0])
     acf = autocorrelation(x[start:], known[start:])
     most = min(most, acf.size - 2)
-    # a lag must be past the first dip: before it the series is only like itself
+    # a lag must be past the first dip: before it, the series merely resembles itself
     below = np.flatnonzero(acf[: most + 1] < LEAST_PEAK)
     if below.size == 0:
         return None
     lags = np.arange(max(int(below[0]), _STEPS_AN_EPOCH - 1), most + 1)
-    # neighbours alike for so many steps count as one
+    # neighbours alike for this many steps count as one
     alike = max(width, 1.0 + 2.0 * float(acf[1 : int(below[0])].sum()))
     chance = np.maximum(
         _CHANCE * np.sqrt(width / (acf.size - lags)), _CHANCE_ALIKE * np.sqrt(alike / (acf.size - lags))
@@ -415,7 +415,7 @@ def _period(profile: Series, width: int, most: int) -> Epochs | None:
         return None
     good = acf[lags] >= NEAR_BEST * acf[lags].max()
     lag = int(lags[good][0])
-    # an epoch of which the multiple came out a little higher, by chance
+    # an epoch whose multiple came out slightly higher by chance
     for part in range(4, 1, -1):
         fraction = lags[np.abs(lags * part - lag) <= max(part, 0.03 * lag)]
         if fraction.size and acf[fraction].max() >= NEAR_FRACTION * acf[lag]:
@@ -423,7 +423,7 @@ def _period(profile: Series, width: int, most: int) -> Epochs | None:
             break
     half = tops[(np.abs(2 * tops - lag) <= max(2.0, 0.06 * lag)) & ~np.isin(tops, lags)]
     if half.size and acf[half].max() >= HALF_AS_GOOD * acf[lag]:
-        # every second epoch alike, or two bursts an epoch: the traffic does not tell which
+        # every second epoch alike, or two bursts per epoch: the traffic does not distinguish them
         return None
     exact, peak_value = _parabola(acf, lag)
     length = exact * profile.step
@@ -449,7 +449,7 @@ def _smooth(x: Floats, width: int) -> Floats:
 
 
 def _parabola(values: Floats, at: int) -> tuple[float, float]:
-    """The top of the parabola through a local maximum and its neighbours."""
+    """Return the vertex of the parabola through a local maximum and its neighbours."""
     left, middle, right = values[at - 1 : at + 2]
     bend = left - 2 * middle + right
     shift = 0.0 if bend == 0 else 0.5 * (left - right) / bend
@@ -457,7 +457,7 @@ def _parabola(values: Floats, at: int) -> tuple[float, float]:
 
 
 def _epoch_start(x: Floats, start: int, lag: float) -> float:
-    """The step at which the second epoch begins: after the pause that all periods have, at their least mean."""
+    """Return the step at which the second epoch begins: after the pause common to all periods, at their least mean."""
     place = np.arange(x.size - start) % lag
     bins = max(_STEPS_AN_EPOCH, round(lag))
     which = np.minimum((place / lag * bins).astype(int), bins - 1)
@@ -478,9 +478,9 @@ def _epoch_start(x: Floats, start: int, lag: float) -> float:
 
 
 def change_points(x: Floats, least: int = 2) -> list[int]:
-    """Binary segmentation on the mean, with the penalty of BIC: indices at which a new level begins, ascending.
+    """Return the indices at which a new level begins, ascending: binary segmentation on the mean with BIC penalty.
 
-    Splits where the sum of squares falls by more than ``3 log(n)`` times the noise, which is estimated from the
+    Splits if the sum of squares falls by more than ``3 log(n)`` times the noise, which is estimated from the
     differences of neighbours (median absolute deviation). Linear in n for each level of splits.
     """
     n = x.size
@@ -508,7 +508,7 @@ def change_points(x: Floats, least: int = 2) -> list[int]:
 
 
 def by_change_points(profile: Series) -> Epochs:
-    """Measure from one beginning of a burst to the next: for reading in bursts, with pauses between epochs."""
+    """Measure from the start of one burst to the next, for bursts of reading with pauses between epochs."""
     x, step = profile.bytes, profile.step
     cuts = change_points(x)
     edges = [0, *cuts, x.size]

@@ -1,8 +1,8 @@
-"""How near predicted run times come to the true ones, each figure with the jobs it is over and a 95 % interval.
+"""Accuracy of predicted run times; each figure has its number of jobs and a 95 % interval.
 
 Intervals are percentile intervals of a bootstrap over blocks of jobs that were submitted together, since jobs of one
-day are not independent: days where there are at least `ENOUGH_DAYS`, otherwise `FEW_BLOCKS` blocks of equally many
-jobs. The ranks of a rank correlation are those among all jobs scored, not drawn anew.
+day are not independent: days if there are at least `ENOUGH_DAYS`, otherwise `FEW_BLOCKS` blocks of equally many
+jobs. A rank correlation uses the ranks among all scored jobs; they are not recomputed per resample.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ MEASURES: dict[str, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Guess:
-    """What one predictor says of jobs.
+    """Predictions of one predictor.
 
     Attributes:
         name: of the predictor.
@@ -66,14 +66,14 @@ def score(guess: Guess, truth: Floats, day: Ints, quantiles: tuple[float, ...]) 
     """Score one predictor.
 
     Args:
-        guess: what it says of each job.
+        guess: its predictions.
         truth: run times, s, shape (jobs,), in order of submission.
         day: number of the day of each submission.
         quantiles: that lower end, prediction and upper end are of.
 
     Returns:
-        One row a measure: ``predictor``, ``measure``, ``jobs`` (those it has an answer for), ``value``, ``low`` and
-        ``high`` (95 %; null with fewer than two blocks); measures of the interval only where there is one.
+        One row per measure: ``predictor``, ``measure``, ``jobs`` (with an answer), ``value``, ``low`` and
+        ``high`` (95 %; null with fewer than two blocks); measures of the interval only if there is one.
     """
     has = ~np.isnan(guess.middle)
     true, day = np.maximum(truth[has], SHORTEST_S), day[has]
@@ -103,7 +103,7 @@ _SCHEMA = {
 def _by_job(
     true: Floats, predicted: Floats, ends: tuple[Floats, Floats] | None, quantiles: tuple[float, ...]
 ) -> dict[str, Floats]:
-    """What each measure that is a mean is the mean of."""
+    """Return the values per job whose mean is each measure."""
     error = np.abs(predicted - true)
     lower, upper = ends or (predicted, predicted)
     pinball = np.zeros(len(true))
@@ -133,7 +133,7 @@ def _percent(holds: NDArray[np.bool_]) -> Floats:
 
 
 def _draws(day: Ints) -> tuple[Ints, Ints]:
-    """How often each block is drawn, shape (resamples, blocks), and the block of each job."""
+    """Return how often each block is drawn, shape (resamples, blocks), and the block of each job."""
     days, block = np.unique(day, return_inverse=True)
     count = len(days)
     if count < ENOUGH_DAYS:
@@ -157,7 +157,7 @@ def _interval(value: float, resampled: Floats) -> Interval:
 
 
 def _sums(values: Floats, block: Ints, drawn: Ints) -> Floats:
-    """Sum of the values in each resample, shape (resamples,)."""
+    """Return the sum of the values in each resample, shape (resamples,)."""
     of_block = np.asarray(np.bincount(block, weights=values, minlength=drawn.shape[1]), np.float64)
     found: Floats = drawn @ of_block
     return found

@@ -1,6 +1,6 @@
-"""What a run-time predictor is told of a job: its own description, and how earlier jobs like it fared.
+"""Input of a run-time predictor: the job's own description, and the run times of similar earlier jobs.
 
-Everything is known at submission: of earlier jobs only those count that had ended by then (strictly before). Users and
+Everything is known at submission: only earlier jobs that had ended by then (strictly before) count. Users and
 queues are numbered in the order in which they first appear, which later jobs cannot change.
 """
 
@@ -60,7 +60,7 @@ NUMBERED = ("queue", "user")
 
 
 def described() -> dict[str, str]:
-    """What each feature is, in the order of the columns."""
+    """Return the meaning of each feature, in the order of the columns."""
     named = {
         f"{group}_{figure}": f"of ended jobs of the same {' and '.join(fields)}: {text.format(recent=RECENT)}"
         for group, fields in GROUPS.items()
@@ -71,7 +71,7 @@ def described() -> dict[str, str]:
 
 
 def stated_columns(rows: pl.DataFrame) -> list[str]:
-    """Names of the features that a log can tell: those whose user, name, queue, size or limit it has at all."""
+    """Return the names of the features that a log can provide: whose user, name, queue, size or limit it has."""
     fields = {field: bool((rows[field] != "").any()) for field in ("user", "queue", "name")}
     fields |= {own: bool(rows[column].is_not_nan().any()) for own, column in _NUMBERS.items()}
     groups = {group: all(fields[field] for field in needed) for group, needed in GROUPS.items()}
@@ -84,14 +84,14 @@ _NUMBERS = {"size": "size", "limit": "time_limit_s", "hour": "hour", "weekday": 
 
 @dataclass(frozen=True)
 class State:
-    """What is known of ended jobs by group, as of one time; without the names that they go by.
+    """What is known of ended jobs by group at one time; without the names of the groups.
 
     Attributes:
         hashes: of each row's group and values, ascending; shape (rows,). See `hashed`.
-        count: jobs that have ended, shape (rows + 1,); the last row stays empty and stands for what is not known.
+        count: jobs that have ended, shape (rows + 1,); the last row stays empty and represents unknown groups.
         log_sum: sum of the logarithms of their run times.
         run_sum: sum of their run times, s.
-        last_end: seconds; -inf where none has ended.
+        last_end: seconds; -inf if none has ended.
         recent: logarithms of the last run times, shape (rows + 1, `RECENT`).
         numbered: hashes of the queues and of the users, in order of first appearance.
     """
@@ -107,31 +107,31 @@ class State:
 
 @dataclass(frozen=True)
 class Features:
-    """What is known of jobs at submission.
+    """Facts known of jobs at submission.
 
     Attributes:
-        matrix: first the features in the order of `described`, NaN where not known; shape (jobs, at least features).
-        means: mean run time of the ended jobs of each group, s, shape (jobs, groups); NaN where there is none.
+        matrix: first the features in the order of `described`, NaN if unknown; shape (jobs, at least features).
+        means: mean run time of the ended jobs of each group, s, shape (jobs, groups); NaN if there is none.
     """
 
     matrix: Singles
     means: Floats
 
     def figure(self, group: str, figure: str) -> Singles:
-        """One figure of one group, shape (jobs,)."""
+        """Return one figure of one group, shape (jobs,)."""
         return self.matrix[:, len(OWN) + len(FIGURES) * list(GROUPS).index(group) + list(FIGURES).index(figure)]
 
     def mean(self, group: str) -> Floats:
-        """Mean run time of the ended jobs of each job's group, s; NaN where there is none; shape (jobs,)."""
+        """Return the mean run time of the ended jobs of each job's group, s, shape (jobs,); NaN if there is none."""
         return self.means[:, list(GROUPS).index(group)]
 
     def column(self, name: str) -> Singles:
-        """One feature of `described`, shape (jobs,)."""
+        """Return one feature of `described`, shape (jobs,)."""
         return self.matrix[:, list(described()).index(name)]
 
 
 def of_log(table: JobTable) -> tuple[Features, State]:
-    """Features of every job of a log, and what is known of its jobs after its last end."""
+    """Return the features of every job of a log, and the state after its last end."""
     rows = table.rows
     state, keys = _start(rows)
     known = np.flatnonzero(rows["known"].to_numpy())
@@ -141,10 +141,10 @@ def of_log(table: JobTable) -> tuple[Features, State]:
 
 
 def of_new(rows: pl.DataFrame, state: State) -> Features:
-    """Features of jobs that are not in the log that the state is of.
+    """Return the features of jobs that are not in the log of the state.
 
     Args:
-        rows: as `gpuctl.predictors.job_table.describe` gives them.
+        rows: as `gpuctl.predictors.job_table.describe` returns them.
         state: of the log.
     """
     parts = []
@@ -157,13 +157,13 @@ def of_new(rows: pl.DataFrame, state: State) -> Features:
 
 
 def hashed(*values: str | float) -> int:
-    """A number for a group and its values, 64 bits: the model folder holds no names of users or jobs."""
+    """Return a number of 64 bits for a group and its values: the model folder holds no names of users or jobs."""
     text = json.dumps(values, ensure_ascii=True).encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
 
 
 def _start(rows: pl.DataFrame) -> tuple[State, Ints]:
-    """A state in which no job has ended yet, and the rows of it that each job belongs to, shape (jobs, groups)."""
+    """Return a state in which no job has ended yet, and its rows for each job, shape (jobs, groups)."""
     hashes, codes, first = [], [], 0
     for group, fields in GROUPS.items():
         values, code = _distinct(rows, fields)
@@ -186,7 +186,7 @@ def _start(rows: pl.DataFrame) -> tuple[State, Ints]:
 
 
 def _distinct(rows: pl.DataFrame, fields: tuple[str, ...]) -> tuple[pl.DataFrame, Ints]:
-    """The distinct values of some columns, in order of first appearance, and which of them each row has."""
+    """Return the distinct values of some columns, in order of first appearance, and the index of each row's value."""
     if not fields:
         return pl.DataFrame(height=1), np.zeros(rows.height, np.int64)
     values = rows.select(fields).unique(maintain_order=True)
@@ -200,7 +200,7 @@ def _hashes(values: pl.DataFrame, group: str) -> Hashes:
 
 
 def _find(hashes: Hashes, wanted: Hashes) -> Ints:
-    """Where each of the wanted is among ascending hashes; their number where it is not."""
+    """Return the index of each wanted hash among ascending hashes; their number if it is absent."""
     if not len(hashes):
         return np.zeros(len(wanted), np.int64)
     at = np.minimum(np.searchsorted(hashes, wanted), len(hashes) - 1)
@@ -208,13 +208,13 @@ def _find(hashes: Hashes, wanted: Hashes) -> Ints:
 
 
 def _swept(rows: pl.DataFrame, keys: Ints, state: State, ends: Floats, ended: Ints) -> Features:
-    """Features of jobs; the state afterwards knows all ends."""
+    """Return the features of jobs; the state is updated with all ends."""
     from gpuctl.predictors.history_kernel import sweep
 
     size, own = rows.height, len(OWN)
     matrix = np.full((size + 1, own + len(FIGURES) * len(GROUPS)), np.nan, np.float32)
     means = np.full((size + 1, len(GROUPS)), np.nan)
-    # one more submission, after all ends, of a job of no group
+    # an extra submission, after all ends, of a job without groups
     nobody = np.full((1, len(GROUPS)), len(state.hashes), np.int64)
     submit = np.append(rows["submit_s"].to_numpy(), np.nan)
     sweep(
@@ -226,9 +226,9 @@ def _swept(rows: pl.DataFrame, keys: Ints, state: State, ends: Floats, ended: In
 
 
 def _as_of(state: State, keys: Ints, submit: Floats) -> tuple[Singles, Floats]:
-    """Figures and means as `gpuctl.predictors.history_kernel.sweep` writes them, from a state that no longer changes.
+    """Return figures and means as `gpuctl.predictors.history_kernel.sweep` writes them, from a final state.
 
-    The loop does the same for a log; but to load it takes longer than a prediction may.
+    The compiled loop does the same for a log, but loading it takes longer than a prediction may.
     """
     count = state.count[keys]
     recent = np.minimum(count, RECENT)
@@ -254,7 +254,7 @@ def _as_of(state: State, keys: Ints, submit: Floats) -> tuple[Singles, Floats]:
 
 
 def _own(rows: pl.DataFrame, state: State) -> Singles:
-    """What a job's own description says, in the order of `OWN`; an unknown user or queue has the next free number."""
+    """Return the job's own features, in the order of `OWN`; an unknown user or queue gets the next number."""
     limit = rows["time_limit_s"].to_numpy()
     with np.errstate(invalid="ignore"):
         limits = np.log(np.where(limit >= 1, limit, np.nan))

@@ -1,12 +1,12 @@
-"""Run times from history: quantiles of a job's run time, learnt from the jobs of a log that have ended.
+"""Run times from history: quantiles of a job's run time, learned from the ended jobs of a log.
 
-A simple rule says how long a job may run: as long as the last two of its user. Three models of regression trees
-(LightGBM), one a quantile, predict how much longer or shorter it runs (the logarithm of the ratio) from what was known
-at its submission (`gpuctl.predictors.features`).
+A simple rule gives a first estimate: the mean run time of the user's last two jobs. Three models of regression trees
+(LightGBM), one per quantile, predict the deviation from it (the logarithm of the ratio) from what was known at its
+submission (`gpuctl.predictors.features`).
 
-The interval is made to hold what it promises on jobs that the trees were not fitted on (split conformal prediction
-after Romano, Patterson and Candes, 2019, here for each end by itself). That holds for later jobs as far as they are
-like those; the scores, on jobs that are later still, say how far they were.
+The interval is calibrated on jobs that the trees were not fitted on (split conformal prediction after Romano, Patterson
+and Candes, 2019, here for each end by itself). The coverage holds for later jobs as far as they resemble those; the
+scores, on still later jobs, measure how far they did.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ PARAMETERS: dict[str, Any] = {
     "min_data_in_leaf": 100,
     "max_bin": 127,
     "seed": 1,
-    # the same bytes from the same jobs, however many threads
+    # the same bytes from the same jobs, independent of the number of threads
     "deterministic": True,
     "force_row_wise": True,
 }
@@ -66,21 +66,21 @@ _COMPARED = ("_last", "_mean", "_median")
 
 @dataclass(frozen=True)
 class Model:
-    """What predicts run times.
+    """A model that predicts run times.
 
     Attributes:
         quantiles: that the lower end, the prediction and the upper end are of.
-        features: names of what it looks at, in order.
-        fill: what takes the place of a feature that is not known, shape (features,); NaN where the trees know what to
-            do because it was missing in the jobs that they were fitted on, too.
+        features: names of its features, in order.
+        fill: replacement of an unknown feature, shape (features,); NaN if the trees handle it because it was also
+            missing in the training jobs.
         forests: trees for the lower end, the prediction and the upper end.
-        widen: what is taken off the lower end and put on the upper one, in the logarithm; at least 0.
-        state: what is known of the jobs of the log.
+        widen: amount subtracted from the lower end and added to the upper one, in the logarithm; at least 0.
+        state: state of the jobs of the log.
         zone: IANA zone that hours are of.
         clock: IANA zone of the clock that ``submit_s`` are seconds of.
-        size: what a job's size is: ``GPUs`` or ``nodes``.
+        size: unit of a job's size: ``GPUs`` or ``nodes``.
         typical_s: median run time of the jobs that it was fitted on.
-        texts: what LightGBM wrote, for `forests`.
+        texts: LightGBM's text of `forests`.
     """
 
     quantiles: tuple[float, float, float]
@@ -98,18 +98,18 @@ class Model:
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """A model and how it fares.
+    """A model and its scores.
 
     Attributes:
         model: fitted on the first part of the log; its history is of the whole log.
         scores: of the model (``history``) and of every baseline on the last part, see
             `gpuctl.predictors.evaluate.score`.
-        parts: how many jobs each part has, and how many ended too late for it.
-        gain: share of each feature in what the prediction gained by splitting, %, in the order of ``model.features``.
+        parts: number of jobs of each part, and of jobs that ended too late for it.
+        gain: share of each feature in the total gain of splits, %, in the order of ``model.features``.
         window: first and last second of submission of each part.
-        digest: SHA-256 of the features and run times of the jobs that were learnt from.
-        table: what it was trained on.
-        others: predictors that were scored, too, and what each goes by.
+        digest: SHA-256 of the features and run times of the training jobs.
+        table: the jobs that it was trained on.
+        others: other scored predictors, with their titles.
     """
 
     model: Model
@@ -130,20 +130,20 @@ def train(
     others: Sequence[type[Predictor]] = (),
     progress: Callable[[str, int, int], None] | None = None,
 ) -> TrainedModel:
-    """Learn run times from the jobs of a log, and score what was learnt on its last jobs.
+    """Learn run times from the jobs of a log, and score the model on its last jobs.
 
     The same jobs give the same model, bit for bit.
 
     Args:
         table: the jobs.
-        test_share: share of the jobs, the last submitted ones, that it is scored on.
+        test_share: share of the jobs, the last submitted ones, for scoring.
         quantiles: of the lower end, the prediction and the upper end.
-        others: predictors that are scored beside the model and the rules.
+        others: further predictors to score along with the model and the rules.
         progress: called with (step, steps done, total steps).
 
     Raises:
         InputError: there are too few jobs.
-        UsageError: the quantiles are not three numbers that rise between 0 and 1, or the share is not between 0 and 1.
+        UsageError: the quantiles are not three ascending numbers between 0 and 1, or the share is not between 0 and 1.
     """
     lower, middle, upper = _checked(quantiles)
     if not 0 < test_share < 1:
@@ -196,16 +196,16 @@ def train(
 
 
 def predict(model: Model, jobs: pl.DataFrame) -> pl.DataFrame:
-    """Predict run times of jobs that are submitted after the log that the model was trained on.
+    """Predict run times of jobs that are submitted after the end of the training log.
 
     Args:
         model: trained or loaded.
-        jobs: any of ``job``, ``user``, ``queue``, ``name``, ``gpus`` (``nodes`` where ``model.size`` says so),
+        jobs: any of ``job``, ``user``, ``queue``, ``name``, ``gpus`` (``nodes`` if that is ``model.size``),
             ``time_limit_s``, and the time of submission as ``submit_ts`` (with a zone) or ``submit_s`` (seconds of the
-            clock ``model.clock`` from 1970 on). What is missing or null is not known.
+            clock ``model.clock`` from 1970 on). Missing or null values are unknown.
 
     Returns:
-        One row a job, in the same order: ``job``, ``predicted_s``, ``lower_s``, ``upper_s`` (seconds).
+        One row per job, in the same order: ``job``, ``predicted_s``, ``lower_s``, ``upper_s`` (seconds).
     """
     if "job" not in jobs.columns:
         jobs = jobs.with_columns(job=pl.int_range(pl.len()).cast(pl.String))
@@ -218,7 +218,7 @@ def predict(model: Model, jobs: pl.DataFrame) -> pl.DataFrame:
 
 
 def described() -> dict[str, str]:
-    """What each feature is that a model may look at."""
+    """Return the meaning of each feature that a model may use."""
     own = features.described()
     return own | {
         name: _RULE if name == LAST_TWO else f"{own[name.removesuffix(_TO)]}, less {LAST_TWO}"
@@ -227,12 +227,12 @@ def described() -> dict[str, str]:
 
 
 def relative(names: list[str]) -> list[str]:
-    """Features that say how others differ from the last two rule, and that rule itself."""
+    """Return the names of the features relative to the last-two rule, and of that rule itself."""
     return [LAST_TWO, *(f"{name}{_TO}" for name in names if name == "limit" or name.endswith(_COMPARED))]
 
 
 def columns(rows: pl.DataFrame, known: Features, names: Sequence[str], typical_s: float) -> tuple[Singles, Floats]:
-    """The features of these names, shape (jobs, names), and the logarithm of the last two rule, shape (jobs,)."""
+    """Return the features of these names, shape (jobs, names), and the log of the last-two rule, shape (jobs,)."""
     last_run_s = last_two(rows, known)
     base = np.log(np.where(np.isnan(last_run_s), typical_s, last_run_s))
     single = base.astype(np.float32)
@@ -252,10 +252,10 @@ def _predicted(rows: pl.DataFrame, known: Features, model: Model) -> pl.DataFram
 
 
 def interval(answers: Floats, widen: tuple[float, float]) -> tuple[Floats, Floats, Floats]:
-    """Lower end, prediction and upper end, s, from ordered quantiles of the logarithm, shape (3, jobs)."""
+    """Return lower end, prediction and upper end, s, from ordered quantiles of the logarithm, shape (3, jobs)."""
     low, middle, high = answers
     low, high = np.minimum(low - widen[0], middle), np.maximum(high + widen[1], middle)
-    # no run time is shorter than the shortest, and none takes more than 1e12 s
+    # no run time is shorter than the shortest, and none exceeds 1e12 s
     shortest, longest = np.log(job_table.SHORTEST_S), np.log(1e12)
     low, middle, high = (np.exp(np.clip(each, shortest, longest)) for each in (low, middle, high))
     return low, middle, high
@@ -270,7 +270,7 @@ def _checked(quantiles: tuple[float, ...]) -> tuple[float, float, float]:
 
 
 def _fit(rows: Singles, target: Floats, weight: Floats, quantile: float, names: list[str]) -> Any:
-    # a thread that waits for another leaves its processor to others: half the time where the node is shared
+    # a waiting thread yields its processor to others: half the time on a shared node
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     import lightgbm
 
@@ -288,15 +288,15 @@ def _fit(rows: Singles, target: Floats, weight: Floats, quantile: float, names: 
 
 
 def _fill(rows: Singles) -> Floats:
-    """The median of features that are always known, NaN for the others."""
+    """Return the median of features that are always known, NaN for the others."""
     missing = np.isnan(rows).any(axis=0)
     return np.where(missing, np.nan, np.median(rows, axis=0).astype(np.float64))
 
 
 def _widen(answers: Floats, target: Floats, weight: Floats, lower: float, upper: float) -> tuple[float, float]:
-    """How far the ends must move out so that no more than weighted shares `lower` and 1 - `upper` lie beyond them.
+    """Return how far the ends must move so that at most weighted shares `lower` and 1 - `upper` lie beyond them.
 
-    Never below 0: an interval that holds more than it must stays as it is.
+    Never below 0: an interval that covers more than required is unchanged.
     """
     return (
         max(0.0, _weighted_quantile(answers[0] - target, weight, 1 - lower)),
@@ -307,7 +307,7 @@ def _widen(answers: Floats, target: Floats, weight: Floats, lower: float, upper:
 def _weighted_quantile(values: Floats, weight: Floats, share: float) -> float:
     order = np.argsort(values, kind="stable")
     total = np.cumsum(weight[order])
-    # one more job, beyond all others, as the guarantee for the next one needs it
+    # one more job, beyond all others, as the guarantee for the next job requires
     at = np.searchsorted(total, share * total[-1] * (1 + 1 / len(values)))
     return float(values[order][min(int(at), len(values) - 1)])
 

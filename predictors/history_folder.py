@@ -1,4 +1,4 @@
-"""The folder of a model of run times: what is written, and what is checked before any of it is believed."""
+"""The folder of a model of run times: its files, and the checks on loading them."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _HINT = "train the model again, or ask its author for the whole folder"
 
 
 def save(path: Path, model: Model, about: Mapping[str, Any]) -> None:
-    """Save a trained model; one that is there is replaced.
+    """Save a trained model; an existing one is replaced.
 
     Args:
         path: of the folder.
         model: trained, not loaded.
-        about: what its card says, see `gpuctl.predictors.card.save_folder`.
+        about: entries of its card, see `gpuctl.predictors.card.save_folder`.
 
     Raises:
-        UsageError: something else is there, or it cannot be written to.
+        UsageError: something else is there, or it is not writable.
     """
     settings = {
         "quantiles": list(model.quantiles),
@@ -58,10 +58,10 @@ def save(path: Path, model: Model, about: Mapping[str, Any]) -> None:
 
 
 def load(path: Path) -> Model:
-    """Load a model of run times; nothing in its folder is run, and nothing believed that was not checked.
+    """Load a model of run times; nothing in its folder is run, and all of it is checked.
 
     Raises:
-        InputError: there is none, or it is truncated, changed, foreign, or of another version.
+        InputError: it is missing, truncated, changed, of another kind, or of another version.
     """
     folder = load_folder(path, history.KIND)
     settings = _Settings(folder)
@@ -85,7 +85,7 @@ def load(path: Path) -> Model:
 
 
 class _Settings:
-    """The numbers and words of a model's settings, checked one by one."""
+    """The settings of a model, checked one by one."""
 
     def __init__(self, folder: Folder) -> None:
         self.path = str(folder.path / SETTINGS)
@@ -94,12 +94,12 @@ class _Settings:
             raise InputError("expected an object", path=self.path, hint=_HINT)
 
     def wrong(self, key: str, expected: str) -> InputError:
-        """What is wrong with one setting."""
+        """Return the error for one setting."""
         found = repr(self.found.get(key))[:80]
         return InputError(f"{key}: found {found}, expected {expected}", path=self.path, hint=_HINT)
 
     def numbers(self, key: str, values: Any, count: int, low: float, high: float) -> list[float]:
-        """So many finite numbers from `low` to `high`."""
+        """Return a list of `count` finite numbers from `low` to `high`."""
         if not isinstance(values, list) or len(values) != count:
             raise self.wrong(key, f"{count} numbers")
         if not all(trees.finite(value) and low <= value <= high for value in values):
@@ -107,19 +107,19 @@ class _Settings:
         return [float(value) for value in values]
 
     def quantiles(self) -> tuple[float, float, float]:
-        """Three numbers that rise."""
+        """Return three ascending numbers."""
         low, middle, high = self.numbers("quantiles", self.found.get("quantiles"), len(history.ENDS), 1e-6, 1 - 1e-6)
         if not low < middle < high:
             raise self.wrong("quantiles", "numbers that rise")
         return low, middle, high
 
     def widen(self) -> tuple[float, float]:
-        """Of both ends, in the logarithm; below 0 they would narrow the interval, to a point in the end."""
+        """Return the widening of both ends, in the logarithm; negative values would narrow the interval to a point."""
         low, high = self.numbers("widen", self.found.get("widen"), 2, 0, 100)
         return low, high
 
     def features(self) -> list[str]:
-        """Names that this gpuctl knows, each once."""
+        """Return names of known features, without duplicates."""
         names = self.found.get("features")
         known = history.described()
         if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
@@ -130,14 +130,14 @@ class _Settings:
         return names
 
     def fill(self, count: int) -> NDArray[np.float64]:
-        """What takes the place of what is not known."""
+        """Return the replacements of unknown features."""
         values = self.found.get("fill")
         entries = [0.0 if value is None else value for value in values] if isinstance(values, list) else values
         numbers = np.array(self.numbers("fill", entries, count, -1e12, 1e12))
         return np.where([value is None for value in values or ()], np.nan, numbers)
 
     def zone(self, key: str) -> str:
-        """A time zone."""
+        """Return a time zone."""
         name = self.found.get(key)
         if not isinstance(name, str) or not _ZONE.fullmatch(name):
             raise self.wrong(key, "an IANA time zone")
@@ -148,7 +148,7 @@ class _Settings:
         return name
 
     def size(self) -> str:
-        """What a job's size counts."""
+        """Return the unit of a job's size."""
         if self.found.get("size") not in _SIZES:
             raise self.wrong("size", " or ".join(_SIZES))
         return str(self.found["size"])
@@ -182,7 +182,7 @@ def _state(folder: Folder) -> State:
     check("last_end", bool(_between(parts["last_end"][some], -_MOST_S, _MOST_S)), "seconds")
     check("recent", bool((np.abs(recent) < 100).all()), "logarithms of seconds")
     numbered = {name: folder.array(f"{name}_numbers.npy", "uint64") for name in NUMBERED}
-    # arrays read from a file cannot be written to; the loop over jobs is compiled for such as can
+    # arrays read from a file are read-only; the loop over jobs is compiled for writable ones
     return State(
         parts["hashes"].copy(), count.copy(), parts["log_sum"].copy(), parts["run_sum"].copy(),
         parts["last_end"].copy(), recent.copy(), numbered,

@@ -9,22 +9,22 @@ from gpuctl.compiled.jit import compiled
 
 @compiled
 def sweep(submit, ends, ended, run, keys, count, log_sum, run_sum, last_end, recent, matrix, first, means):  # type: ignore[no-untyped-def]
-    """Go through submissions and ends in order of time; an end is known to the submissions after it, not at it.
+    """Process submissions and ends in order of time; an end is known to later submissions, not to simultaneous ones.
 
     Args:
-        submit: seconds, in ascending order, one a job; NaN (not known) comes last and is after every end.
-        ends: seconds, in ascending order, one a job whose run time becomes known.
-        ended: which job each end is of.
+        submit: seconds, in ascending order, one per job; NaN (unknown) is last and after every end.
+        ends: seconds, in ascending order, one per job whose run time becomes known.
+        ended: job of each end.
         run: seconds that each job ran.
         keys: rows of the state that a job belongs to, shape (jobs, groups).
-        count: state, changed: jobs that have ended, one a row.
+        count: state, changed: number of ended jobs per row.
         log_sum: state, changed: sum of the logarithms of their run times.
         run_sum: state, changed: sum of their run times, s.
         last_end: state, changed: seconds.
         recent: state, changed: logarithms of the last run times; the k-th job is in column k modulo their number.
         matrix: written, float32, shape (jobs, first + 6 x groups): logarithm of the last run time, of the one before,
             mean and median (of the recent ones) logarithm, log(1 + number of the recent ones), log(1 + seconds since
-            the last end); what is not known stays as it is.
+            the last end); unknown values are left unchanged.
         first: column of `matrix` that the first group begins at.
         means: written, shape (jobs, groups): mean run time, s.
     """
@@ -32,7 +32,7 @@ def sweep(submit, ends, ended, run, keys, count, log_sum, run_sum, last_end, rec
     some = np.empty(window)
     at = 0
     for job in range(submit.size):
-        # not <=: the two may come from one tick of the clock in either order
+        # not <=: the two may stem from one clock tick in either order
         while at < ends.size and not ends[at] >= submit[job]:
             known = ended[at]
             value = np.log(max(run[known], 1.0))

@@ -1,4 +1,4 @@
-"""How a trained model of run times fares, as result tables and as a card."""
+"""Scores of a trained model of run times, as result tables and as a card."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _JOBS = Column("jobs", "jobs", "Jobs scored: those that it predicts.")
 
 
 def result(trained: TrainedModel, sources: Sequence[SourceInfo], command: str) -> Analysis:
-    """Everything that a training found out.
+    """Return the complete result of a training.
 
     Args:
         trained: by `gpuctl.predictors.history.train`.
         sources: the files that the jobs came from.
-        command: the command line, as the user gave it.
+        command: the command line, as given by the user.
     """
     tables = (_compared(trained), _scores(trained), _population(trained), _features(trained))
     return Analysis(
@@ -56,7 +56,7 @@ def result(trained: TrainedModel, sources: Sequence[SourceInfo], command: str) -
 
 
 def settings(trained: TrainedModel) -> dict[str, Note]:
-    """The choices that shape the figures."""
+    """Return the settings that shape the figures."""
     quantiles = ", ".join(f"{quantile:g}" for quantile in trained.model.quantiles)
     texts = {
         "run time": "sum over a job's attempts; however it ended",
@@ -72,12 +72,12 @@ def settings(trained: TrainedModel) -> dict[str, Note]:
         "trees": f"{history.TREES} a quantile, "
         + ", ".join(f"{name} {value}" for name, value in history.PARAMETERS.items()),
     }
-    # numbers and dates of ours
+    # numbers and dates computed by gpuctl
     return {name: literal(text) for name, text in texts.items()}
 
 
 def about(trained: TrainedModel, sources: Sequence[SourceInfo]) -> dict[str, Any]:
-    """What the card of the model says; the same jobs give the same card, wherever the log lies."""
+    """Return the entries of the model's card; the same jobs give the same card, wherever the log is stored."""
     low, middle, high = trained.model.quantiles
     return {
         "title": f"Run times of {trained.table.name} from history",
@@ -105,7 +105,7 @@ def about(trained: TrainedModel, sources: Sequence[SourceInfo]) -> dict[str, Any
 
 
 def wide(trained: TrainedModel) -> pl.DataFrame:
-    """One row a predictor, one column a measure."""
+    """Return one row per predictor, one column per measure."""
     scores = trained.scores
     order = scores["predictor"].unique(maintain_order=True)
     rows = []

@@ -1,4 +1,4 @@
-"""What is known of a job before its run time is predicted."""
+"""The facts known of a job before its run time is predicted."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from gpuctl.predictors.transfer import Shape
 
 @dataclass(frozen=True)
 class JobDescription:
-    """A job as its owner describes it; NaN, None or "" where it is not known.
+    """A job as its owner describes it; NaN, None or "" if unknown.
 
     Attributes:
         job: its name.
         model: jobs of one model name share a row of the profile database.
-        shape: samples an epoch, batch and GPUs.
-        epochs: that it will run.
-        dataset_bytes: read in an epoch.
-        user: whose it is.
-        epoch_s: length of an epoch but the first, as measured.
-        first_s: length of the first one, with all that goes before it, as measured.
+        shape: samples per epoch, batch and GPUs.
+        epochs: number of epochs.
+        dataset_bytes: bytes read per epoch.
+        user: its owner.
+        epoch_s: measured length of an epoch except the first.
+        first_s: measured length of the first one, including start-up.
         cached: whether later epochs are read from a cache; None unknown.
     """
 

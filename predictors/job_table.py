@@ -1,12 +1,12 @@
-"""The jobs that a run-time predictor learns from: one row a job, with what was known at submission and what came of it.
+"""The jobs that a run-time predictor learns from: one row per job, with what was known at submission and its outcome.
 
-Which jobs count is decided here and counted, never dropped silently:
+This module decides which jobs count, and counts the others:
 
-* learnt from and scored: jobs whose end and run time are known, however they ended. A scheduler does not know at
+* used for training and scoring: jobs whose end and run time are known, whatever their final state. A scheduler does not
+know at
   submission whether a job will fail, and its GPUs are held until it does. A job that was ended at its limit counts with
-  the time that it held, since that is what its limit lets it hold.
-* left out: jobs that never ran, jobs that still ran when the log was taken, and jobs that a node or the scheduler
-  ended (node failure, preemption): their length says nothing about the job.
+  the time that it held. * left out: jobs that never ran, jobs that still ran when the log was taken, and jobs that a
+  node or the scheduler ended (node failure, preemption): their length is not a property of the job.
 """
 
 from __future__ import annotations
@@ -63,15 +63,15 @@ class JobTable:
 
     Attributes:
         name: of the cluster or file.
-        rows: one a job with a known submission: ``job``, ``user``, ``queue``, ``name`` (digits masked; "" for none),
+        rows: one per job with a known submission: ``job``, ``user``, ``queue``, ``name`` (digits masked; "" for none),
             ``size`` (GPUs or nodes), ``time_limit_s``, ``submit_s`` and ``end_s`` (seconds of the clock that durations
-            are counted on), ``hour``, ``weekday`` (0 is Monday), ``run_s``, ``known`` (whether it is learnt from);
-            unknown numbers are NaN.
+            are measured on), ``hour``, ``weekday`` (0 is Monday), ``run_s``, ``known`` (whether it is used for
+            training); unknown numbers are NaN.
         zone: IANA zone that hours and weekdays are of.
         clock: IANA zone of the clock that times are seconds of, from 1970-01-01 00:00 on.
         size: what ``size`` counts: ``GPUs`` or ``nodes``.
-        counts: how many jobs, by the keys of `POPULATION`.
-        dated: false where times are seconds from an instant of the file's own choice.
+        counts: number of jobs, by the keys of `POPULATION`.
+        dated: false if times are seconds from an arbitrary instant.
     """
 
     name: str
@@ -102,8 +102,9 @@ def from_jobs(jobs: Any, path: Path) -> JobTable:
     """Make a table of the jobs of a CSV.
 
     Args:
-        jobs: what `gpuctl.replay.inputs.job_csv.read_jobs` read of it, a room of the same height.
-        path: the file; its column ``name``, where it has one, tells the names of the jobs.
+        jobs: the result of `gpuctl.replay.inputs.job_csv.read_jobs`, passed in because that package must not be
+            imported here.
+        path: the file; its column ``name``, if present, holds the names of the jobs.
 
     Raises:
         InputError: none of the jobs has a known run time.
@@ -125,7 +126,7 @@ def from_jobs(jobs: Any, path: Path) -> JobTable:
 
 
 def _names(path: Path, ids: Sequence[str]) -> list[str | None]:
-    """Names of jobs, from a column ``name`` that a replay does not read."""
+    """Return the names of jobs, from a column ``name`` that a replay does not read."""
     cells = pl.read_csv(read_whole(path, most=MOST_TABLE), infer_schema=False)
     header = [column.strip() for column in cells.columns]
     if "name" not in header:
@@ -136,7 +137,7 @@ def _names(path: Path, ids: Sequence[str]) -> list[str | None]:
 
 
 def table(name: str, rows: pl.DataFrame, *, zone: str = "UTC", clock: str = "UTC", dated: bool = True) -> JobTable:
-    """Make a table of jobs from what a log tells of each.
+    """Make a table of jobs from the columns of a log.
 
     Args:
         name: of the cluster or file.
@@ -178,11 +179,11 @@ def table(name: str, rows: pl.DataFrame, *, zone: str = "UTC", clock: str = "UTC
 
 
 def describe(rows: pl.DataFrame, *, size: str, zone: str, clock: str) -> pl.DataFrame:
-    """What is known of jobs at submission, in the columns of `JobTable.rows`; missing columns are unknown.
+    """Return what is known of jobs at submission, in the columns of `JobTable.rows`; missing columns are unknown.
 
     Args:
         rows: ``job`` and any of ``user``, ``queue``, ``name``, ``gpus`` or ``nodes``, ``time_limit_s``, ``submit_s``.
-        size: the column that says how large a job is.
+        size: the column with the size of a job.
         zone: IANA zone of hours and weekdays.
         clock: IANA zone of the clock of ``submit_s``.
     """
@@ -204,7 +205,7 @@ def _number(rows: pl.DataFrame, column: str) -> pl.Series:
 
 
 def _calendar(zone: str, clock: str) -> tuple[pl.Expr, pl.Expr]:
-    """Hour of the day (with its fraction) and day of the week, as a wall clock in `zone` showed them."""
+    """Return hour of the day (with its fraction) and day of the week, as a wall clock in `zone` showed them."""
     inside = pl.col("submit_s").is_between(-_FAR_S, _FAR_S)
     ticks = pl.when(inside).then(pl.col("submit_s")).fill_nan(None) * 1e6
     local = ticks.cast(pl.Int64).cast(pl.Datetime("us"))

@@ -1,8 +1,8 @@
-"""What share of its limit a job will use up: quantiles by regression trees, from what was known at its submission.
+"""The share of its limit that a job will use: quantiles by regression trees, from what was known at its submission.
 
-For simulations that draw run times: they need the whole distribution, where `gpuctl.predictors.history` answers with an
-interval. What trees look at is the same. The shares are fitted, not the run times: jobs that are ended at their limits
-are one value then, and none goes beyond it.
+For simulations that draw run times: they need the whole distribution, whereas `gpuctl.predictors.history` returns an
+interval. The features are the same. The trees fit shares, not run times: all jobs that are ended at their limits then
+have one value, which none exceeds.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _TYPICAL_S = 3600.0
 
 @dataclass(frozen=True)
 class Shares:
-    """What tells the share of its limit that a job uses up.
+    """Trees that predict the share of its limit that a job uses.
 
     Attributes:
-        features: names of what it looks at, in order.
+        features: names of its features, in order.
         fitted: trees of each of `LEVELS`, for the logarithm of the share.
-        texts: what LightGBM wrote of each.
+        texts: LightGBM's text of each.
     """
 
     features: tuple[str, ...]
@@ -48,20 +48,20 @@ class Shares:
     texts: tuple[str, ...]
 
     def answer(self, rows: Singles) -> Floats:
-        """`LEVELS` of the logarithm of the share, in order, none above 0 [jobs, LEVELS]."""
+        """Return `LEVELS` of the logarithm of the share, in order, none above 0 [jobs, LEVELS]."""
         levels = np.stack([forest.answer(rows) for forest in self.fitted], axis=1)
         found: Floats = np.sort(np.minimum(levels, 0.0), axis=1)
         return found
 
 
 def names(rows: pl.DataFrame) -> tuple[str, ...]:
-    """What is looked at of jobs in the columns of `JobTable.rows`: what their log tells at all."""
+    """Return the names of the features of jobs in the columns of `JobTable.rows` that their log provides."""
     stated = features.stated_columns(rows)
     return (*stated, *history.relative(stated))
 
 
 def seen(rows: pl.DataFrame, wanted: Sequence[str]) -> Singles:
-    """What was known of each job at its submission [jobs, wanted].
+    """Return what was known of each job at its submission [jobs, wanted].
 
     Args:
         rows: as `JobTable.rows` has them, ascending in ``submit_s``; ``known``: whether ``run_s`` and ``end_s`` are.
@@ -73,7 +73,7 @@ def seen(rows: pl.DataFrame, wanted: Sequence[str]) -> Singles:
 
 
 def share(run_s: Floats, limit_s: Floats) -> Floats:
-    """The logarithm of the share of its limit that each job used up, none above 0."""
+    """Return the logarithm of the share of its limit that each job used, none above 0."""
     found: Floats = np.minimum(np.log(np.maximum(run_s, SHORTEST_S) / limit_s), 0.0)
     return found
 
@@ -82,10 +82,10 @@ def fit(rows: Singles, run_s: Floats, limit_s: Floats, weight: Floats, wanted: S
     """Fit all levels; the same jobs give the same bytes.
 
     Args:
-        rows: what was known of each job [jobs, wanted].
-        run_s: how long it ran.
-        limit_s: its limit, or what stands for one.
-        weight: how many jobs each stands for.
+        rows: features of each job [jobs, wanted].
+        run_s: its run time.
+        limit_s: its limit, or a substitute for one.
+        weight: number of jobs that each represents.
         wanted: names of the columns.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")

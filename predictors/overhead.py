@@ -1,10 +1,10 @@
-"""What suspending and resuming a job will cost, learnt from measured suspensions, with what is known at the request.
+"""The cost of suspending and resuming a job, learned from measured suspensions and facts known at the request.
 
 The parts are those of `gpuctl.core.suspension_cost`: the rest of the epoch, which the job still uses; writing the
-checkpoint and stopping; starting, reading the checkpoint and the first data. How long the last two take is fitted on
-``1, M, D, g`` (checkpoint bytes, data set bytes, GPUs), coefficients not below 0, errors relative to the whole; a
-model with measurements of its own gets a constant of its own. The rest of an epoch is not known at the request: it is
-what epochs usually take (`gpuctl.predictors.epoch_left`), less the time since this one began.
+checkpoint and stopping; starting, reading the checkpoint and the first data. The time of the last two is fitted on ``1,
+M, D, g`` (checkpoint bytes, data set bytes, GPUs), coefficients not below 0, errors relative to the whole; a model with
+its own measurements gets its own constant. The rest of an epoch is unknown at the request: it is the usual length of
+epochs (`gpuctl.predictors.epoch_left`), less the time since this one began.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ class MeasuredSuspension:
     Attributes:
         job, model: names.
         mode: ``epoch`` | ``now`` | ``abort``.
-        checkpoint_bytes, dataset_bytes, gpus: what it may depend on; NaN unknown.
+        checkpoint_bytes, dataset_bytes, gpus: possible factors; NaN unknown.
         epoch_s: length of the job's epochs, as known at the request.
-        epoch_done_s: since the epoch under way began, at the request.
-        epoch_left_s: of the epoch under way at the request, as it turned out: never predicted with.
+        epoch_done_s: time since the current epoch began, at the request.
+        epoch_left_s: actual rest of the current epoch at the request: never an input of predictions.
         suspend_s: from the request until the GPUs were free.
         resume_s: from the next start until it made progress.
-        loss_s: on GPUs without progress that counts; NaN where it was not measured.
+        loss_s: time on GPUs without lasting progress; NaN if not measured.
     """
 
     job: str
@@ -79,7 +79,7 @@ class MeasuredSuspension:
 
 
 class Bounds(NamedTuple):
-    """Lower and upper end of an interval, seconds; NaN where too little was measured for one."""
+    """Lower and upper end of an interval, seconds; NaN if there are too few measurements."""
 
     lower: float
     upper: float
@@ -87,11 +87,11 @@ class Bounds(NamedTuple):
 
 @dataclass(frozen=True)
 class Predicted:
-    """What one suspension will cost, and between which bounds four of five such suspensions lie.
+    """The predicted cost of one suspension, with bounds that hold in four of five cases.
 
     Attributes:
-        costs: in the middle.
-        left: the rest of the epoch, and its bounds; all NaN where the job does not finish its epoch.
+        costs: median.
+        left: the rest of the epoch, and its bounds; all NaN if the job does not finish its epoch.
         suspend_s, resume_s, loss_s: bounds.
         overhead_s: bounds of suspend and resume together.
     """
@@ -110,10 +110,10 @@ class OverheadModel:
 
     Attributes:
         terms: of each part (`PARTS`), seconds for each of `TERMS` [4].
-        own: of each part, seconds that a model's own constant adds, by name.
-        lengths: how epochs turned out beside what they were expected to take.
+        own: by part and name: seconds that a model's own constant adds.
+        lengths: deviation of epochs from their expected length.
         error: mean absolute relative error by the names of `left_out`, for suspensions of jobs left out of the fit.
-        reach: by what was left out (`Apart`) and cost (`SCORED`): the score that four of five stay within; NaN for too
+        reach: by the unit left out (`Apart`) and cost (`SCORED`): the score that four of five stay within; NaN for too
             few.
         rows: suspensions it was fitted on.
     """
@@ -126,7 +126,7 @@ class OverheadModel:
     rows: int = 0
 
     def part(self, name: str, checkpoint_bytes: float, dataset_bytes: float, gpus: float, model: str = "") -> float:
-        """Seconds of one part."""
+        """Return the seconds of one part."""
         row = np.array([1.0, checkpoint_bytes, dataset_bytes, gpus])
         found = float(row @ np.array(self.terms[name])) + self.own.get(name, {}).get(model, 0.0)
         return max(found, 0.0)
@@ -135,17 +135,17 @@ class OverheadModel:
         self, *, checkpoint_bytes: float, dataset_bytes: float, gpus: float, epoch_s: float, phase_s: float, mode: Mode,
         model: str = "", left: Rest | None = None,
     ) -> Predicted:  # fmt: skip
-        """What one suspension of a job costs; see `gpuctl.core.suspension_cost.costs`.
+        """Predict the cost of one suspension of a job; see `gpuctl.core.suspension_cost.costs`.
 
         Args:
             checkpoint_bytes: of its checkpoint.
             dataset_bytes: of its data.
             gpus: of its gang.
-            model: what it trains; "" unknown.
-            epoch_s: what its epochs take; inf: it has none.
-            phase_s: since the epoch under way began.
+            model: the model that it trains; "" unknown.
+            epoch_s: length of its epochs; inf: it has none.
+            phase_s: time since the current epoch began.
             mode: how it is stopped.
-            left: the rest of the epoch if more is known about it than these two give, such as from its traffic.
+            left: the rest of the epoch if known better than from these two, such as from its traffic.
         """
         resume = self.part("resume", checkpoint_bytes, dataset_bytes, gpus, model)
         reach = self.reach.get("suspension" if model in self.own.get("resume", {}) else "job", {})
@@ -168,7 +168,7 @@ class OverheadModel:
             rest = Rest(rest.left_s, *ends)
         else:
             suspend = _by_factor(found.suspend_s, 0.0, of["abort_s"])
-            # the part that may differ most decides
+            # the part with the largest possible deviation decides
             overhead = _by_factor(both, 0.0, float(np.fmax(of["abort_s"], of["resume_s"])))
             rest = Rest(np.nan, np.nan, np.nan)
         resumed, lost = _by_factor(resume, 0.0, of["resume_s"]), _by_factor(found.loss_s, again, of["loss_s"])
@@ -193,9 +193,9 @@ def _by_factor(middle: float, known: float, reach: float) -> Bounds:
 
 
 def usable(rows: Sequence[MeasuredSuspension]) -> tuple[list[MeasuredSuspension], dict[str, int]]:
-    """The suspensions that can be learnt from, and how many cannot, by what they lack.
+    """Return the suspensions usable for training, and the number of others by what they lack.
 
-    A number that no row has is no term; one that only other rows have is required. If a job finished its epoch, both
+    A number that no row has is not a term; one that some rows have is required. If a job finished its epoch, both
     the facts about the epoch at the request and the rest of the epoch are required.
     """
     terms = [name for name in TERMS[1:] if any(np.isfinite(getattr(row, name)) for row in rows)]
@@ -214,7 +214,7 @@ def usable(rows: Sequence[MeasuredSuspension]) -> tuple[list[MeasuredSuspension]
 
 
 def fit(rows: Sequence[MeasuredSuspension]) -> OverheadModel:
-    """Fit the parts, and say how well they predict suspensions that were left out.
+    """Fit the parts, and measure how well they predict suspensions that were left out.
 
     Raises:
         InputError: too few measurements can be used.
@@ -239,7 +239,7 @@ def fit(rows: Sequence[MeasuredSuspension]) -> OverheadModel:
 
 
 def _reach(scores: Sequence[float]) -> float:
-    """The score that the next one stays within in four of five cases, whatever their distribution (split conformal)."""
+    """Return the score that the next one stays within in four of five cases, for any distribution (split conformal)."""
     rank = int(np.ceil(COVERAGE * (len(scores) + 1)))
     return float(np.sort(scores)[rank - 1]) if rank <= len(scores) else np.nan
 
@@ -248,11 +248,11 @@ class Tried(NamedTuple):
     """A cost predicted for a suspension by a model that has not seen it.
 
     Attributes:
-        job: whose.
+        job: name of the job.
         cost: one of `SCORED`.
         error: relative.
-        epochs: the error in lengths of the job's epoch; NaN where it is not one of the rest of an epoch.
-        score: how far off, in the unit that the interval is counted in.
+        epochs: the error in lengths of the job's epoch; NaN if it does not concern the rest of an epoch.
+        score: deviation in the unit of the interval.
     """
 
     job: str
@@ -270,8 +270,8 @@ def left_out(rows: Sequence[MeasuredSuspension], apart: Apart) -> list[Tried]:
     """Predict each suspension, with what was known at the request, by a model that has not seen it.
 
     Args:
-        rows: that can be learnt from; in whatever order.
-        apart: what is left out together.
+        rows: usable rows; in any order.
+        apart: the unit that is left out together.
     """
     rows = sorted(rows, key=lambda row: (row.job, row.mode, row.epoch_s, row.epoch_done_s, row.suspend_s, row.resume_s))
     jobs = sorted({row.job for row in rows})
@@ -290,7 +290,7 @@ def left_out(rows: Sequence[MeasuredSuspension], apart: Apart) -> list[Tried]:
 
 
 def inside(tests: Sequence[Tried], cost: str) -> list[bool]:
-    """Whether each test of a cost lies in the interval that the tests of the other jobs give; none for too few."""
+    """Return whether each test of a cost lies in the interval from the tests of the other jobs; empty for too few."""
     some = [t for t in tests if t.cost == cost]
     reach = {job: _reach([t.score for t in some if t.job != job]) for job in {t.job for t in some}}
     return [t.score <= reach[t.job] for t in some if np.isfinite(reach[t.job])]
@@ -353,7 +353,7 @@ def _fit(rows: Sequence[MeasuredSuspension]) -> OverheadModel:
 def _part(
     rows: Sequence[MeasuredSuspension], seconds: Floats, whole: Floats
 ) -> tuple[tuple[float, ...], dict[str, float]]:
-    """Coefficients of one part, and the constants of models of their own."""
+    """Return the coefficients of one part, and the constants of individual models."""
     from scipy.optimize import nnls
 
     if not rows:
@@ -362,12 +362,12 @@ def _part(
     weight = 1.0 / np.maximum(whole, _TINY_S)
     scale = np.maximum(np.abs(table).max(axis=0), 1e-9)
     names = sorted({r.model for r in rows if r.model})
-    # rows without a model share a place that nothing is added in
+    # rows without a model share an index to which nothing is added
     place = {name: k for k, name in enumerate(names)}
     member = np.array([place.get(r.model, len(names)) for r in rows])
     count, total = (np.bincount(member, w, len(names) + 1)[:-1] for w in (np.ones(len(rows)), weight**2))
     own, found = np.zeros(len(names) + 1), np.zeros(4)
-    # in turns: what all have in common, then what is each model's own
+    # alternate: the common terms, then the constant of each model
     for _ in range(MOST_TURNS):
         before = own.copy()
         found = nnls(table / scale * weight[:, None], (seconds - own[member]) * weight)[0] / scale
@@ -382,7 +382,7 @@ def _part(
 
 
 def to_json(model: OverheadModel) -> dict[str, Any]:
-    """The model as plain data; what is not known is null."""
+    """Return the model as plain data; unknown values are null."""
     return {
         "terms": {k: list(v) for k, v in model.terms.items()},
         "own": model.own,
@@ -394,10 +394,10 @@ def to_json(model: OverheadModel) -> dict[str, Any]:
 
 
 def from_json(data: Any, path: str) -> OverheadModel:
-    """A model from plain data.
+    """Return a model from plain data.
 
     Raises:
-        InputError: something is missing, or no number.
+        InputError: a value is missing or not a number.
     """
     try:
         terms = {name: tuple(_number(v, 0) for v in data["terms"][name]) for name in PARTS}
@@ -428,7 +428,7 @@ def _finite(value: float | None) -> float | None:
 
 
 def _reach_of(cost: str, value: Any) -> float:
-    """A score: of `_BY_SIDE` in times the sides of an interval, of the others the logarithm of a ratio."""
+    """Return a score: of `_BY_SIDE` in multiples of the interval's sides, of the others the logarithm of a ratio."""
     return np.nan if value is None else _number(value, 0, _MOST if cost in _BY_SIDE else _MOST_LN)
 
 

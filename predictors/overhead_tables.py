@@ -1,4 +1,4 @@
-"""What suspensions cost as results: predicted for one job, and how near a fitted model comes."""
+"""Results on suspension costs: the prediction for one job, and the accuracy of a fitted model."""
 
 from __future__ import annotations
 
@@ -64,18 +64,18 @@ FITTED = (
 
 @dataclass(frozen=True)
 class Suspension:
-    """One suspension, as ``gpuctl predict overhead`` is asked about it.
+    """One suspension, as passed to ``gpuctl predict overhead``.
 
     Attributes:
-        epoch_s: length of the job's epoch; None: not known.
+        epoch_s: length of the job's epoch; None: unknown.
         phase_s: seconds since the epoch began.
-        left: seconds that are left of it, with bounds; None: what `phase_s` leaves.
+        left: rest of the epoch in seconds, with bounds; None: derived from `phase_s`.
         checkpoint_bytes: of the job's checkpoint; None: by its GPUs.
-        first_bytes: what it reads before it makes progress.
+        first_bytes: bytes that it reads before it makes progress.
         gpus: of the job.
-        bandwidth: bytes a second of the storage; None: the default.
+        bandwidth: bytes per second of the storage; None: the default.
         mode: ``epoch``, ``now`` or ``abort``.
-        model_name: of the job's model, as measured suspensions call theirs.
+        model_name: name of the job's model, as in measured suspensions.
     """
 
     epoch_s: float | None
@@ -90,7 +90,7 @@ class Suspension:
 
 
 def predict_overhead(suspension: Suspension, model: Path | None, command: str) -> Analysis:
-    """Predict what one suspension costs.
+    """Predict the cost of one suspension.
 
     Raises:
         InputError: the model cannot be read.
@@ -152,12 +152,12 @@ def predict_overhead(suspension: Suspension, model: Path | None, command: str) -
 def error_tables(
     usable: Sequence[MeasuredSuspension], population: Note, notes: tuple[Note, ...]
 ) -> tuple[ResultTable, ...]:
-    """How near a model comes for suspensions, and for jobs, that it was not fitted on.
+    """Return the accuracy of a model for suspensions, and for jobs, that it was not fitted on.
 
     Args:
         usable: measured suspensions.
         population: the sentence about their number.
-        notes: what was left out.
+        notes: rows that were left out.
     """
     share = 100 - 100 // overhead.MOST_FOLDS
     alone = note(
@@ -192,7 +192,7 @@ def error_tables(
 
 
 def _errors(tests: list[Tried]) -> pl.DataFrame:
-    """A row of `FITTED` for each cost."""
+    """Return one row of `FITTED` per cost."""
     lines = []
     for cost in dict.fromkeys(test.cost for test in tests):
         errors = 100 * abs(np.array([t.error for t in tests if t.cost == cost]))

@@ -1,4 +1,4 @@
-"""What predictors go by, read from a trace store: described jobs, their traffic, measured suspensions."""
+"""Input of predictors from a trace store: described jobs, their traffic, measured suspensions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def read_described(store: Store, cluster: str) -> list[JobDescription]:
-    """The jobs of the profile database."""
+    """Return the jobs of the profile database."""
     rows = store.frame(
         "SELECT job, model, batch, samples, gpus, epochs, dataset_bytes, coalesce(\"user\", '') AS owner, epoch_s, "
         "first_epoch_s, cached, validation_samples, validation_bytes FROM profiles "
@@ -42,7 +42,7 @@ def _shape(row: Mapping[str, Any]) -> Shape:
 
 
 def read_series(store: Store, cluster: str) -> dict[str, Series]:
-    """The traffic of each job that has at least two samples."""
+    """Return the traffic of each job that has at least two samples."""
     rows = store.frame(
         "SELECT job, epoch_us(ts) / 1e6 AS t, sum(bytes_read) AS bytes, max(seconds) AS seconds FROM traffic "
         "WHERE cluster = $cluster GROUP BY job, ts ORDER BY job, ts",
@@ -57,7 +57,7 @@ def read_series(store: Store, cluster: str) -> dict[str, Series]:
 
 
 def read_suspensions(store: Store, cluster: str) -> list[MeasuredSuspension]:
-    """The measured suspensions."""
+    """Return the measured suspensions."""
     rows = store.frame(
         "SELECT job, coalesce(model, '') AS model, coalesce(mode, 'epoch') AS mode, checkpoint_bytes, dataset_bytes, "
         "gpus, epoch_s, epoch_done_s, epoch_left_s, suspend_s, resume_s, loss_s FROM suspensions "

@@ -1,4 +1,4 @@
-"""Jobs that a queue tells of, without traffic or a model's shape: read from a CSV, and answered from past jobs."""
+"""Queued jobs without traffic or a model's shape: read from a CSV, and predicted from past jobs."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _log = logging.getLogger(__name__)
 
 
 def read_listed(path: Path, *, alone: bool = True) -> tuple[pl.DataFrame, SourceInfo]:
-    """Jobs as a queue tells of them, one row each: ``job`` and what a model of history looks at; and where from.
+    """Return listed jobs, one row each: ``job`` and the features of a history model; and their source.
 
-    Rows without a job, and further rows of the same job, count as rejected. Other columns are warned of.
+    Rows without a job, and further rows of the same job, count as rejected. Other columns cause a warning.
 
     Args:
         path: a CSV.
-        alone: nothing else reads this file, so that a column that is not read here is read nowhere.
+        alone: no other reader uses this file, so that a column that is not read here is never read.
 
     Raises:
-        InputError: no such table.
+        InputError: it is not such a table.
     """
     import polars as pl
 
@@ -67,7 +67,7 @@ def read_listed(path: Path, *, alone: bool = True) -> tuple[pl.DataFrame, Source
         .with_columns(cells)
         .with_columns(pl.col(c).cast(pl.Float64, strict=False).alias(f"{c} read") for c in numeric)
     )
-    # an empty cell is not known; one that is not a number of any sense is a fault
+    # an empty cell is unknown; one that is not a number is an error
     bad = {c: pl.col(c).is_not_null() & ~_sensible(pl.col(f"{c} read")) for c in numeric}
     usable = read.filter(pl.col("job").is_not_null(), *(~each for each in bad.values()))
     if not usable.height:
@@ -104,7 +104,7 @@ _LISTED = "expected job_id and any of user, queue, name, gpus, time_limit_s, sub
 def with_history(
     found: list[Prediction], listed: pl.DataFrame | None, described: list[JobDescription], model: Path
 ) -> list[Prediction]:
-    """Answer from past jobs where nothing else answers."""
+    """Predict from past jobs those that have no other answer."""
     from dataclasses import replace
 
     import polars as pl

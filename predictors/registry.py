@@ -23,28 +23,28 @@ _FILE = "--predictor FILE.py:CLASS, where CLASS is a gpuctl.predictors.contract.
 
 
 def built_in() -> dict[str, str]:
-    """What gpuctl itself predicts run times with: names, and what each goes by."""
+    """Return gpuctl's own predictors of run times: names and titles."""
     from gpuctl.predictors.baselines import BASELINES
 
     return {MODEL: "Quantiles by regression trees, from how earlier jobs like it fared.", **BASELINES}
 
 
 def installed() -> tuple[plugins.Plugin, ...]:
-    """The predictors of installed packages; nothing of them is imported."""
+    """Return the predictors of installed packages; none of them is imported."""
     return plugins.installed("predictor", GROUP, built_in())
 
 
 def origin(name: str) -> str:
-    """Where the predictor of that name is from: built in, a package and its version, or a file."""
+    """Return the origin of a predictor: built in, a package and its version, or a file."""
     return plugins.origin(name, installed())
 
 
 def find(name: str) -> type[Predictor]:
-    """The predictor of an installed package, or ``FILE.py:CLASS``.
+    """Return the predictor of an installed package, or ``FILE.py:CLASS``.
 
     Raises:
-        UsageError: there is none, it is one of gpuctl's own, or several have the name.
-        InputError: the file or the package that has it cannot be loaded.
+        UsageError: the name is unknown, built in, or ambiguous.
+        InputError: its file or package cannot be loaded.
     """
     file = plugins.split_file(name)
     if file is not None:

@@ -1,4 +1,4 @@
-"""What the results of all predictors share."""
+"""Helpers for the results of all predictors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RECONSTRUCTED = note(
 
 
 def finite(value: Any) -> Any:
-    """A value as results have it: None in the place of a number that is not finite."""
+    """Return a value for results: None for a number that is not finite."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -27,7 +27,7 @@ def analysis_of(
     *,
     warnings: tuple[Note, ...] = (RECONSTRUCTED,),
 ) -> Analysis:
-    """Put tables together as one result, whose first table names its section."""
+    """Combine tables into one result; its first table names its section."""
     rejected = tuple(
         note(
             "{rejected:,} of {rows} of {path} {rejected|was|were} rejected",

@@ -1,7 +1,8 @@
-"""How long training jobs will run: from their own traffic, from profiled jobs of their model, or from history.
+"""The run time of training jobs: from their own traffic, from profiled jobs of their model, or from history.
 
 Reconstructed from the published abstract (PickyMan, IPCCC 2022): that execution times can be predicted from the traffic
-between storage and computing together with a database of profiles is theirs; the chain and the intervals are ours.
+between storage and computing together with a database of profiles comes from the paper; the chain and the intervals are
+gpuctl's.
 """
 
 from __future__ import annotations
@@ -37,22 +38,22 @@ LEAST_ERROR = 0.03
 
 @dataclass(frozen=True)
 class Prediction:
-    """What is predicted of one job; NaN where there is no answer, and `reason` says why.
+    """The prediction for one job; NaN for no answer, with the `reason`.
 
     Attributes:
         job: its name.
-        epoch_s: seconds of an epoch, the first one left out.
+        epoch_s: seconds of an epoch, except the first one.
         run_time_s: seconds from its start to its end.
         lower_s, upper_s: four of five such jobs end between them.
         remaining_s: of the run time, after the end of the profile.
-        elapsed_s: what the profile covers.
-        phase_s: since the last epoch began, at the end of the profile.
-        epoch_left_s: of the epoch under way at the end of the profile.
+        elapsed_s: time that the profile covers.
+        phase_s: time since the last epoch began, at the end of the profile.
+        epoch_left_s: rest of the current epoch at the end of the profile.
         epoch_left_lower_s, epoch_left_upper_s: four of five such epochs end between them.
         method: volume | periodicity | change-points (its own traffic), transfer (other jobs of its model), history
             or none.
-        provenance: what the answer rests on.
-        reason: why there is none, or what lowers the trust.
+        provenance: basis of the answer.
+        reason: reason for no answer, or for less confidence.
         cached: whether its later epochs come from a cache, as far as its traffic shows.
     """
 
@@ -83,13 +84,13 @@ def predict(
     """Predict the run times of jobs.
 
     Args:
-        jobs: what is known of jobs, those to predict and those to learn from.
+        jobs: descriptions of jobs, both to predict and to learn from.
         profiles: traffic of jobs, by name; a job may have no description.
-        epochs: of jobs that do not state their number.
+        epochs: number of epochs of jobs that do not state it.
         wanted: the jobs to predict; None: all of them.
 
     Returns:
-        one prediction a job wanted, in order of their names.
+        one prediction per wanted job, in order of their names.
     """
     known = {d.job: d for d in jobs}
     for job in profiles:
@@ -101,7 +102,7 @@ def predict(
 
 
 def _with_validation(found: Prediction, job: JobDescription, filled: ValidationInference) -> Prediction:
-    """A prediction from other jobs that says what it takes for validation, or that this is not known."""
+    """Return a prediction from other jobs, with a note on its assumption about validation."""
     samples = filled.known[found.job].shape.validation
     if found.method != "transfer":
         return found
@@ -115,7 +116,7 @@ def _with_validation(found: Prediction, job: JobDescription, filled: ValidationI
 
 
 def examine(known: Mapping[str, JobDescription], profiles: Mapping[str, Series]) -> dict[str, Epochs]:
-    """What each profile tells of epochs; a data set's size that is not known is taken from other jobs of the model."""
+    """Return the epochs in each profile; an unknown data set size is taken from other jobs of the model."""
     found = {job: find_epochs(series, known[job].dataset_bytes) for job, series in profiles.items()}
     for job, epochs in found.items():
         described = known[job]
@@ -188,7 +189,7 @@ def _predict(job: JobDescription, filled: ValidationInference, series: Series | 
         text = _both(text, how_many)
     run, lower, upper = found
     if np.isfinite(elapsed) and np.isfinite(run):
-        # it has run so long already
+        # it has already run for that long
         run, lower, upper = max(run, elapsed), max(lower, elapsed), max(upper, elapsed)
     left = None if own is None or series is None else rest_by_bytes(series, own)
     return Prediction(
@@ -215,16 +216,16 @@ def _run(
     epoch_s: float, error: float, first_s: float, first_error_s: float, count: float, *,
     longer: tuple[float, float] = (0.0, 0.0), shortest_s: float = np.nan,
 ) -> tuple[float, float, float]:  # fmt: skip
-    """Run time and its bounds: the first epoch, and the others at the usual length.
+    """Return the run time and its bounds: the first epoch, and the others at the usual length.
 
     Args:
-        epoch_s: of an epoch; `error` is of its logarithm.
-        error: four of five are within it.
-        first_s: of the first epoch; NaN: it is as uncertain as the others.
-        first_error_s: of that.
+        epoch_s: length of an epoch; `error` refers to its logarithm.
+        error: bound that holds in four of five cases.
+        first_s: length of the first epoch; NaN: as uncertain as the others.
+        first_error_s: error of `first_s`.
         count: epochs.
-        longer: by how much a first epoch that is not known is longer, and the error of that.
-        shortest_s: that later epochs may last; NaN: no shorter than the error has it.
+        longer: excess of an unknown first epoch, and its error.
+        shortest_s: least length of later epochs; NaN: as the error implies.
     """
     if np.isfinite(first_s):
         known, doubt, others = first_s, first_error_s, (count - 1) * epoch_s
@@ -237,7 +238,7 @@ def _run(
 
 
 def _count(job: JobDescription, others: Sequence[JobDescription], epochs: float) -> tuple[float, Note]:
-    """Epochs that a job will run, and where that comes from where it is not from the job itself."""
+    """Return the epochs that a job will run, and their origin if not the job itself."""
     if np.isfinite(job.epochs):
         return job.epochs, note("")
     if np.isfinite(epochs):
@@ -259,7 +260,7 @@ def _count(job: JobDescription, others: Sequence[JobDescription], epochs: float)
 
 
 def profiled(others: Sequence[JobDescription], seen: Mapping[str, Epochs]) -> list[ProfiledJob]:
-    """The jobs whose epoch length is known: as measured, else from their traffic."""
+    """Return the jobs whose epoch length is known: as measured, else from their traffic."""
     found = []
     for other in others:
         own = seen.get(other.job)
@@ -274,7 +275,7 @@ def profiled(others: Sequence[JobDescription], seen: Mapping[str, Epochs]) -> li
 def from_model(
     job: JobDescription, others: Sequence[JobDescription], seen: Mapping[str, Epochs]
 ) -> EpochEstimate | None:
-    """The epoch length of a job from others of its model; those that use a cache as it does, where there are some."""
+    """Return the epoch length of a job from others of its model; from those with the same cache use, if any."""
     own = seen.get(job.job)
     cached = own.cached if own is not None else bool(job.cached)
     alike = [o for o in others if (seen[o.job].cached if o.job in seen else bool(o.cached)) == cached]
@@ -282,7 +283,7 @@ def from_model(
 
 
 def _longer(others: Sequence[JobDescription], seen: Mapping[str, Epochs]) -> tuple[float, float]:
-    """Seconds by which the first epochs of other jobs were longer than their usual ones, and the error of that."""
+    """Return the seconds by which first epochs of other jobs were longer than usual ones, and the error of that."""
     extra = []
     for other in others:
         found = seen.get(other.job)

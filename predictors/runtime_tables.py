@@ -63,15 +63,15 @@ def result_of(
     *,
     with_traffic: int,
 ) -> Analysis:
-    """Predicted run times, one row a job.
+    """Return predicted run times, one row per job.
 
     Args:
         found: the predictions.
         cluster: of the jobs.
         settings: of the predictions, as shown to readers.
         command: the command line.
-        sources: what was read.
-        with_traffic: how many of the jobs have traffic of their own.
+        sources: the files that were read.
+        with_traffic: number of jobs with their own traffic.
     """
     answered = sum(math.isfinite(p.run_time_s) for p in found)
     table = ResultTable(

@@ -1,4 +1,4 @@
-"""Byte counts of one job over time, from samples however they came, on an even grid."""
+"""Byte counts of one job over time, on an even grid, from samples at any times."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _GAP = 3.0
 
 @dataclass(frozen=True)
 class Series:
-    """Bytes that a job received from the storage, evenly sampled.
+    """Bytes that a job received from storage, evenly sampled.
 
     Attributes:
         start: second at which the first step begins.
         step: seconds of a step.
         bytes: received in each step [n].
-        known: whether a sample tells what happened in the step, rather than a gap's mean [n].
+        known: whether a sample covers the step, rather than a gap's mean [n].
     """
 
     start: float
@@ -37,27 +37,28 @@ class Series:
 
     @property
     def total(self) -> Floats:
-        """Bytes up to the beginning of each step, and to the end of the last one [n + 1]."""
+        """Return the bytes up to the beginning of each step, and to the end of the last one [n + 1]."""
         return np.append(0.0, np.add.accumulate(self.bytes))
 
     @property
     def seconds(self) -> float:
-        """What it covers."""
+        """Return the seconds that it covers."""
         return self.step * self.bytes.size
 
     def until(self, seconds: float) -> Series:
-        """The same, cut after so many seconds."""
+        """Return the series cut after some seconds."""
         count = int(seconds / self.step)
         return Series(self.start, self.step, self.bytes[:count], self.known[:count])
 
 
 def series(t: Floats, received: Floats, seconds: Floats | None = None) -> Series:
-    """Put samples on an even grid; the bytes of a sample are spread evenly over the time that it covers.
+    """Resample to an even grid; the bytes of a sample are spread evenly over the time that it covers.
 
     Args:
         t: when each sample was taken, seconds, ascending [n].
-        received: bytes since the sample before [n].
-        seconds: what each sample covers; NaN or not given: from the sample before, the first one as long as is usual.
+        received: bytes since the previous sample [n].
+        seconds: time that each sample covers; NaN or omitted: since the previous sample, the usual length for the first
+            one.
 
     Returns:
         a grid of the usual step, at least 0.1 s, with as many bytes as the samples have.
@@ -80,7 +81,7 @@ def series(t: Floats, received: Floats, seconds: Floats | None = None) -> Series
     count = max(1, round(float(t[-1] - start) / step))
     edges = start + step * np.arange(count + 1)
     edges[-1] = max(edges[-1], t[-1])
-    # what lies between the samples' spans had no bytes; a sum that only rises, at the spans' ends
+    # no bytes between the samples' spans; a sum that only rises, at the spans' ends
     at = np.stack([t - spans, t], axis=1).reshape(-1)
     total = np.stack([np.append(0.0, np.add.accumulate(received)[:-1]), np.add.accumulate(received)], axis=1).reshape(
         -1

@@ -1,9 +1,9 @@
-"""Cuts a log in time into jobs to fit on, jobs to set intervals by and jobs to be scored on: all learn from the past.
+"""Cuts a log in time into jobs to fit on, to calibrate on and to score on: a model learns only from the past.
 
 A part holds jobs that were submitted in its time; the first two only those that had also ended by its end. A long job
-is less likely than a short one to have ended by then: each one that did stands for those that did not, with a weight of
-1 / the share of the part's jobs that were submitted early enough to have ended after as long a time (inverse
-probability of censoring).
+is less likely than a short one to have ended by then: each one that did represents those that did not, with a weight of
+1 / the share of the part's jobs submitted early enough to have ended after that run time (inverse probability of
+censoring).
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ COUNTS = {
 
 @dataclass(frozen=True)
 class TimeSplit:
-    """Which jobs belong to which part.
+    """The assignment of jobs to parts.
 
     Attributes:
         fit: jobs to fit on, shape (jobs,).
-        calibration: jobs to set intervals by.
-        test: jobs to be scored on.
-        fit_weight: of the first, shape (how many they are,).
-        calibration_weight: of the second.
+        calibration: jobs to calibrate intervals on.
+        test: jobs to score on.
+        fit_weight: weights of the jobs to fit on, shape (their number,).
+        calibration_weight: weights of the jobs to calibrate on.
         counts: by the keys of `COUNTS`.
     """
 
@@ -60,7 +60,7 @@ class TimeSplit:
     counts: dict[str, int]
 
     def windows(self, submit: Floats) -> dict[str, tuple[float, float]]:
-        """First and last submission of each part, s."""
+        """Return first and last submission of each part, s."""
         masks = {"fit": self.fit, "calibration": self.calibration, "test": self.test}
         return {name: (float(submit[mask].min()), float(submit[mask].max())) for name, mask in masks.items()}
 
@@ -70,7 +70,7 @@ def split(table: JobTable, test_share: float) -> TimeSplit:
 
     Args:
         table: the jobs.
-        test_share: share of the jobs with a known run time, the last submitted ones, to be scored on.
+        test_share: share of the jobs with a known run time, the last submitted ones, to score on.
 
     Raises:
         InputError: a part has too few jobs.
@@ -105,17 +105,17 @@ def split(table: JobTable, test_share: float) -> TimeSplit:
 
 
 def weights(submit: Floats, end: Floats, ended: Mask, part: Mask, cut: float) -> Floats:
-    """1 / share of a part's jobs that would have ended before the cut, too, had they taken as long.
+    """Return 1 / the share of a part's jobs that would have ended before the cut with the same run time.
 
     Args:
         submit: s, shape (jobs,).
         end: s.
         ended: the jobs to weight.
-        part: which jobs the part has, ended or not.
+        part: jobs of the part, ended or not.
         cut: end of the part, s.
 
     Returns:
-        at least 1 and at most `MOST_WEIGHT`, shape (how many of `ended`,).
+        at least 1 and at most `MOST_WEIGHT`, shape (number of `ended`,).
     """
     took = end[ended] - submit[ended]
     share = np.searchsorted(np.sort(submit[part]), cut - took) / max(int(part.sum()), 1)

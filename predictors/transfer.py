@@ -1,19 +1,18 @@
-"""Epoch lengths of jobs that were never profiled, from profiled jobs of the same model.
+"""Epoch lengths of jobs without a profile, from profiled jobs of the same model.
 
 Reconstructed from the published abstract (PickyMan, IPCCC 2022): that a profile of four jobs suffices for others of the
-same model is theirs; this form, whose four unknowns four jobs determine, is ours::
+same model comes from the paper; this form, whose four unknowns four jobs determine, is gpuctl's::
 
     epoch_s = N / (b g) * (A + B b + C c(g)) + B F V + K        c(g) = 2 (g - 1) / g
 
-N samples an epoch, b samples a step and GPU, g GPUs, V samples validated, by the first GPU alone; A seconds to launch a
-step, B seconds to compute a sample, F of that without learning from it, C seconds of an all-reduce, K seconds an epoch
-whatever its size.
+N samples per epoch, b samples per step and GPU, g GPUs, V validation samples, on the first GPU alone; A seconds to
+launch a step, B seconds to compute a sample, F the share of that without backpropagation, C seconds of an all-reduce, K
+fixed seconds per epoch.
 
-A step's time is no such straight line in every job: it jumps where a batch no longer fits into a cache, or where
-workers come to share something. So the formula is one of two witnesses. The other (`interpolated`) only holds that
-jobs of similar batch and GPUs take similarly long a sample, and knows by how much less it knows of jobs farther off.
-The prediction lies between the two, and its interval grows with the distance from the profiled jobs and with how far
-the two differ.
+A step's time is not always linear: it jumps when a batch no longer fits into a cache, or when workers share a resource.
+So the formula is one of two estimates. The other (`interpolated`) only assumes that jobs of similar batch and GPUs take
+similar time per sample, with an uncertainty that grows with distance. The prediction lies between the two, and its
+interval grows with the distance from the profiled jobs and with the difference of the two.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ predictions from four jobs: of the lab's recordings, and of made-up models whose
 FEWER = 1.25
 """Times as wide with fewer than four jobs, which tell less of what the formula cannot be told from."""
 
-# How much ln(seconds a sample) differs between jobs of a model: chosen on the same two
+# Standard deviation of ln(seconds per sample) between jobs of a model: chosen on the same two
 _OCTAVE_MEAN, _OCTAVE_SPREAD = -0.2, 0.1
 """For twice the batch, at first: launching a step is shared by more samples."""
 _JUMP_BATCH, _FAR_BATCH = 0.2, 4.5
@@ -65,13 +64,13 @@ _NOISE = 0.045
 
 @dataclass(frozen=True)
 class Shape:
-    """What a job's epoch length depends on.
+    """The properties that a job's epoch length depends on.
 
     Attributes:
-        samples: an epoch.
-        batch: samples a step and GPU.
+        samples: samples per epoch.
+        batch: samples per step and GPU.
         gpus: of the gang.
-        validation: samples that an epoch looks at besides; 0 where it is not known.
+        validation: validation samples per epoch; 0 if unknown.
     """
 
     samples: float
@@ -81,12 +80,12 @@ class Shape:
 
     @property
     def known(self) -> bool:
-        """Whether all of it is there and makes sense."""
+        """Return whether all values are known and valid."""
         return all(np.isfinite(v) and v > 0 for v in (self.samples, self.batch, self.gpus))
 
 
 def validated(samples: float, dataset_bytes: float, validation_bytes: float) -> float:
-    """Samples that an epoch validates, from its bytes, where a sample is as large whatever it is for; 0 unknown."""
+    """Return the samples that an epoch validates, from its bytes at equal sample sizes; 0 if unknown."""
     learnt = dataset_bytes - validation_bytes
     return validation_bytes * samples / learnt if np.isfinite(learnt) and learnt > 0 and np.isfinite(samples) else 0.0
 
@@ -102,13 +101,13 @@ class ProfiledJob:
 
 @dataclass(frozen=True)
 class EpochEstimate:
-    """The epoch length of a job that was not profiled.
+    """The estimated epoch length of a job without a profile.
 
     Attributes:
         epoch_s: seconds.
         error: of ln(epoch_s): four of five such predictions are within it.
-        method: which link of the chain answered.
-        jobs: profiled jobs that it rests on.
+        method: the method of the chain that answered.
+        jobs: number of profiled jobs that it rests on.
     """
 
     epoch_s: float
@@ -118,7 +117,7 @@ class EpochEstimate:
 
 
 def design(shapes: Sequence[Shape]) -> Floats:
-    """The terms of each job's epoch length [jobs, 4], for the coefficients A, B, C, K."""
+    """Return the terms of each job's epoch length [jobs, 4], for the coefficients A, B, C, K."""
     n = np.array([s.samples for s in shapes])
     b = np.array([s.batch for s in shapes])
     g = np.array([s.gpus for s in shapes])
@@ -145,8 +144,8 @@ def fit(profiled: Sequence[ProfiledJob]) -> Floats:
     found = np.zeros(4)
     columns = rows[:, use]
     scale = np.abs(columns).max(axis=0)
-    # Exact for as many jobs as terms, the fit would take the noise of each job for a term: terms beside the seconds a
-    # sample have to explain something.
+    # With as many jobs as terms the fit would be exact and take noise for a term: terms beyond the seconds per sample
+    # have to explain some variance.
     prior = np.sqrt(PRIOR) * np.eye(len(use))[1:]
     rows = np.concatenate([columns / scale, prior * (columns / scale).mean(axis=0)])
     found[use] = nnls(rows, np.append(np.ones(len(profiled)), np.zeros(len(use) - 1)))[0] / scale
@@ -160,7 +159,7 @@ def _scaled(rows: Floats) -> Floats:
 def transfer(shape: Shape, profiled: Sequence[ProfiledJob]) -> EpochEstimate | None:
     """Predict the epoch length of a job from profiled jobs of its model.
 
-    Chain: a job of the same batch size and GPUs, its epoch scaled by the samples; the fit; the median of seconds a
+    Chain: a job of the same batch size and GPUs, its epoch scaled by the samples; the fit; the median of seconds per
     sample and GPU. None without a profiled job or a known shape.
     """
     usable = [p for p in profiled if p.shape.known and np.isfinite(p.epoch_s) and p.epoch_s > 0]
@@ -175,7 +174,7 @@ def transfer(shape: Shape, profiled: Sequence[ProfiledJob]) -> EpochEstimate | N
 
 
 def _pull(profiled: Sequence[ProfiledJob], method: str) -> float:
-    """Weight of the interpolation beside the formula: more where that does not even fit what it was fitted to."""
+    """Return the weight of the interpolation against the formula: higher if the formula does not fit its own data."""
     if len(profiled) < ENOUGH:
         return 0.5 if method.startswith("median") else 0.0
     fitted = design([p.shape for p in profiled]) @ fit(profiled)
@@ -184,9 +183,9 @@ def _pull(profiled: Sequence[ProfiledJob], method: str) -> float:
 
 
 def interpolated(shape: Shape, profiled: Sequence[ProfiledJob]) -> tuple[float, float]:
-    """ln(epoch_s) of a job as those nearest to it in batch, GPUs and samples have it, and its standard deviation.
+    """Return ln(epoch_s) interpolated from jobs of similar batch, GPUs and samples, and its standard deviation.
 
-    A Gaussian process of ln(seconds a sample and GPU) over the logarithms of batch, GPUs and steps an epoch.
+    A Gaussian process of ln(seconds per sample and GPU) over the logarithms of batch, GPUs and steps per epoch.
     """
     shapes = [p.shape for p in profiled]
     x, size = _place([*shapes, shape])
@@ -202,7 +201,7 @@ def interpolated(shape: Shape, profiled: Sequence[ProfiledJob]) -> tuple[float, 
 
 
 def _place(shapes: Sequence[Shape]) -> tuple[Floats, Floats]:
-    """Octaves of batch and GPUs and ln(steps), around those of the first job [n, 3]; ln(samples of a GPU) [n]."""
+    """Return log2 of batch and GPUs and ln(steps), relative to the first job [n, 3]; ln(samples of a GPU) [n]."""
     b, g = (np.array([getattr(s, name) for s in shapes]) for name in ("batch", "gpus"))
     samples = np.array([s.samples / s.gpus + FORWARD * s.validation for s in shapes])
     x = np.stack([np.log2(b), np.log2(g), np.log(samples / b)], axis=1)
@@ -226,7 +225,7 @@ def _predict(shape: Shape, profiled: Sequence[ProfiledJob]) -> tuple[float, str]
     fitted = len(profiled) >= ENOUGH
     coefficients = fit(profiled) if fitted else np.zeros(4)
     if alike:
-        # what an epoch takes whatever its size does not grow with it, nor does validation
+        # fixed costs of an epoch do not grow with its size, nor does validation
         fixed = [
             float(coefficients[3] + coefficients[1] * FORWARD * s.validation)
             for s in (shape, *(p.shape for p in alike))

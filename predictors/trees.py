@@ -1,9 +1,9 @@
-"""Regression trees read from LightGBM's text format, and their answers.
+"""Regression trees read from LightGBM's text format, and their evaluation.
 
-LightGBM's own reader trusts what it is given: LightGBM 4.7 ends the process (SIGABRT) on a truncated text and on an
-index that is out of range, and reads outside its memory (SIGSEGV) where a tree's length is wrong. A model folder may
-come from anyone, so its text is read here, every index is checked, and the trees are walked with NumPy, or by a
-compiled loop where there are many rows. LightGBM itself only ever sees models that this process has trained.
+LightGBM's own reader trusts its input: LightGBM 4.7 ends the process (SIGABRT) on a truncated text and on an index that
+is out of range, and reads outside its memory (SIGSEGV) if a tree's length is wrong. A model folder may be untrusted, so
+this module parses its text, checks every index, and walks the trees with NumPy, or by a compiled loop for many rows.
+LightGBM itself only loads models that this process has trained.
 """
 
 from __future__ import annotations
@@ -43,22 +43,22 @@ _LARGEST = 1_000_000
 _COMPILED_FROM = 400_000
 """Jobs times trees from which a compiled loop walks: to load it takes half a second."""
 
-# decision_type: bit 0 a category, bit 1 whether what is missing goes left, bits 2 and 3 what counts as missing
+# decision_type: bit 0 a category, bit 1 whether missing values go left, bits 2 and 3 which values count as missing
 _CATEGORY, _LEFT, _MISSING_NAN, _MISSING_NONE = 1, 2, 2, 0
 
 
 @dataclass(frozen=True)
 class Trees:
-    """Trees whose answers add up; nodes of all trees one after the other, every tree's root first.
+    """Trees whose values are summed; nodes of all trees in sequence, every tree's root first.
 
     Attributes:
-        features: names of the columns that the trees look at.
+        features: names of the columns that the trees use.
         root: first node of each tree, shape (trees,).
-        feature: column that a node looks at; shape (nodes,), as all that follow. A leaf has column 0.
+        feature: column that a node tests; shape (nodes,), as for the following. A leaf has column 0.
         threshold: a value up to this one goes left.
-        nan_left: whether a value that is not known goes left.
-        left: node that follows; a leaf follows itself.
-        right: node that follows.
+        nan_left: whether an unknown value goes left.
+        left: left child; a leaf is its own child.
+        right: right child.
         value: of a leaf.
         depth: most steps from a root to a leaf.
     """
@@ -74,10 +74,10 @@ class Trees:
     depth: int
 
     def answer(self, rows: NDArray[np.float32] | Floats) -> Floats:
-        """The sum of what the trees say of each row, shape (rows,).
+        """Return the sum of the trees' values for each row, shape (rows,).
 
         Args:
-            rows: shape (rows, features); NaN is what is not known.
+            rows: shape (rows, features); NaN: unknown.
         """
         if len(rows) * len(self.root) >= _COMPILED_FROM:
             return self._walked(rows)
@@ -111,13 +111,13 @@ class Trees:
 
 
 def strip(text: str) -> str:
-    """A model's text without what follows its trees: parameters, which the card tells, and importances."""
+    """Return a model's text up to its last tree: without parameters, which the card has, and importances."""
     trees, end, _ = text.partition(f"\n{_END}\n")
     return trees + end
 
 
 def parse(text: str, features: Sequence[str], path: str) -> Trees:
-    """Read trees from LightGBM's text format, trusting nothing in it.
+    """Parse trees from LightGBM's text format; all of it is checked.
 
     Args:
         text: the whole model.
@@ -148,7 +148,7 @@ _HINT = "train the model again, or ask its author for the whole folder"
 
 
 class _Section:
-    """The lines ``key=value`` of one tree."""
+    """The ``key=value`` lines of one tree."""
 
     def __init__(self, lines: list[str], at: int, path: str) -> None:
         self.at, self.path = at, path
@@ -160,12 +160,12 @@ class _Section:
             self.fields[key] = value
 
     def wrong(self, text: str) -> InputError:
-        """What is wrong with this tree."""
+        """Return the error for a fault of this tree."""
         return InputError(text, path=self.path, line=self.at + 1, hint=_HINT)
 
 
 class _Sections:
-    """All trees of a text, read together: a model has hundreds of small ones.
+    """All trees of a text, parsed together: a model has hundreds of small ones.
 
     Args:
         each: the lines of each tree.
@@ -175,10 +175,10 @@ class _Sections:
         self._each = each
 
     def trees(self, features: Sequence[str]) -> Trees:
-        """The trees, each number of theirs looked at.
+        """Return the trees, after checking each number.
 
         Raises:
-            InputError: they are no trees.
+            InputError: they are not trees.
         """
         one = np.ones(len(self._each), np.int64)
         leaves = self._whole("num_leaves", one, 1, MOST_LEAVES)
@@ -195,7 +195,7 @@ class _Sections:
         if other.any():
             problem = "decision_type asks for categories, or takes zeros as missing; expected neither"
             raise self._at(inner, other).wrong(problem)
-        # infinity parts what is known from what is not
+        # infinity separates known from unknown values
         threshold = self._floats("threshold", inner)
         column = self._whole("split_feature", inner, 0, len(features) - 1)
         tree = np.repeat(np.arange(len(leaves)), inner)
@@ -205,7 +205,7 @@ class _Sections:
         depth = self._depth(left, right, node, tree, inner)
         places, ends = first[tree] + node, np.ones(total, bool)
         ends[places] = False
-        # where nothing was missing in training, LightGBM takes what is missing for 0
+        # if no value was missing in training, LightGBM treats a missing one as 0
         nan_left = np.where(missing == _MISSING_NAN, (kinds & _LEFT) > 0, threshold >= 0)
         # leaf k is written as -k - 1
         children = (first[tree] + np.where(side < 0, inner[tree] - side - 1, side) for side in (left, right))
@@ -222,11 +222,11 @@ class _Sections:
         )
 
     def _at(self, counts: Ints, wrong: NDArray[np.bool_]) -> _Section:
-        """The tree of the first value that is wrong, where each has so many."""
+        """Return the tree of the first wrong value, given the number of values per tree."""
         return self._each[int(np.searchsorted(np.cumsum(counts), int(wrong.argmax()), "right"))]
 
     def _floats(self, key: str, counts: Ints, most: float = math.inf) -> Floats:
-        """The numbers of all trees, so many of each, none of them beyond `most`."""
+        """Return the numbers of all trees, with the given count per tree, none beyond `most` in magnitude."""
         words: list[str] = []
         for section, count in zip(self._each, counts.tolist(), strict=True):
             own = section.fields.get(key, "").split()
@@ -244,7 +244,7 @@ class _Sections:
         return found
 
     def _whole(self, key: str, counts: Ints, low: int | Ints, high: int | Ints) -> Ints:
-        """The whole numbers of all trees, each from `low` to `high`."""
+        """Return the integers of all trees, each from `low` to `high`."""
         found = self._floats(key, counts, 1e9)
         outside = ~((found == np.floor(found)) & (found >= low) & (found <= high))
         if outside.any():
@@ -255,7 +255,7 @@ class _Sections:
         return found.astype(np.int64)
 
     def _depth(self, left: Ints, right: Ints, node: Ints, tree: Ints, inner: Ints) -> int:
-        """The longest way down, after seeing that each node but the root has one parent, which comes before it.
+        """Return the depth, after checking that each node except the root has one parent, which precedes it.
 
         Args:
             left: child of each inner node, in its tree; a leaf is negative.
@@ -264,12 +264,12 @@ class _Sections:
             tree: of each inner node.
             inner: how many inner nodes each tree has.
         """
-        # a place for each leaf, from the last to the first, and each inner node of a tree
+        # an index for each leaf, from last to first, and each inner node of a tree
         places = 2 * inner + 1
         begin = np.cumsum(places) - places
         named = np.concatenate([begin[tree] + inner[tree] + 1 + side for side in (left, right)])
         times = np.bincount(named, minlength=int(places.sum()))
-        # nobody names the root; where it is a leaf, that is the only place
+        # nothing refers to the root; if it is a leaf, that is the only index
         times[begin + np.minimum(inner + 1, 2 * inner)] += 1
         if (times != 1).any():
             raise self._at(places, times != 1).wrong("left_child and right_child do not name each node once")
@@ -281,7 +281,7 @@ class _Sections:
         steps, level = 0, np.flatnonzero(node == 0)
         while level.size:
             steps += 1
-            # children that are inner nodes are as far behind their parent as their numbers say
+            # children that are inner nodes follow their parent by the difference of their numbers
             children = np.concatenate([left[level], right[level]])
             level = (np.tile(level - node[level], 2) + children)[children > 0]
         return steps
@@ -320,5 +320,5 @@ def _check_head(lines: list[str], features: Sequence[str], path: str) -> None:
 
 
 def finite(value: object) -> bool:
-    """Whether a value read from JSON is a finite number."""
+    """Return whether a value from JSON is a finite number."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max

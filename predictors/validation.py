@@ -1,8 +1,8 @@
-"""Samples that an epoch validates, where a job's owner does not say: from other jobs of its model.
+"""Samples that an epoch validates, inferred from other jobs of the model if a job's owner does not state them.
 
-Jobs of one model mostly look at one validation set. So what one of them is said to validate holds for the others; else
-it is what their data sets have in common, whatever the samples that they learn from (where dataset_bytes includes
-validation); else what their epochs read beyond their data sets (where it does not).
+Jobs of one model usually share a validation set. So a stated number of one job applies to the others; else it is the
+common part of their data sets, independent of their training samples (if dataset_bytes includes validation); else the
+part that their epochs read beyond their data sets (if it does not).
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ UNSURE = 1.2
 
 @dataclass(frozen=True)
 class ValidationInference:
-    """What is known of jobs once what they validate is filled in.
+    """Jobs with their validation samples filled in.
 
     Attributes:
         known: the jobs, by name.
-        seen: what each profile tells of epochs.
-        unsure: models of which nothing tells whether their epochs validate, nor how much.
+        seen: the epochs of each profile.
+        unsure: models whose validation cannot be inferred.
     """
 
     known: dict[str, JobDescription]
@@ -52,7 +52,7 @@ def fill(
     profiles: Mapping[str, Series],
     examine: Callable[[Mapping[str, JobDescription]], dict[str, Epochs]],
 ) -> ValidationInference:
-    """Find what jobs validate where it is not told, and the bytes of their epochs with it.
+    """Infer unstated validation samples, and with them the bytes of epochs.
 
     Args:
         known: jobs, by name.
@@ -83,7 +83,7 @@ def fill(
 
 
 def _models(known: Mapping[str, JobDescription]) -> dict[str, list[JobDescription]]:
-    """The jobs of each model of which samples and the like are known."""
+    """Return the jobs of each model whose samples and other properties are known."""
     found: dict[str, list[JobDescription]] = {}
     for job in known.values():
         if job.model and job.shape.known:
@@ -96,7 +96,7 @@ def _validating(job: JobDescription, samples: float) -> JobDescription:
 
 
 def _in_common(jobs: Sequence[JobDescription]) -> float:
-    """Samples that all data sets have beyond those that are learnt from; 0: none; NaN: they do not tell."""
+    """Return the samples common to all data sets beyond the training samples; 0: none; NaN: undetermined."""
     sized = [job for job in jobs if np.isfinite(job.dataset_bytes) and job.dataset_bytes > 0]
     n = np.array([job.shape.samples for job in sized])
     size = np.array([job.dataset_bytes for job in sized])
@@ -112,7 +112,7 @@ def _in_common(jobs: Sequence[JobDescription]) -> float:
 
 
 def _beyond(job: JobDescription, epochs: Epochs | None) -> float | None:
-    """Samples' worth of bytes that an epoch reads beyond the data set; None: its traffic does not tell, 0: none."""
+    """Return the samples that an epoch reads beyond the data set; None: its traffic does not show it, 0: none."""
     if epochs is None or epochs.method != "volume" or not np.isfinite(job.dataset_bytes):
         return None
     extra = epochs.epoch_bytes / job.dataset_bytes - 1

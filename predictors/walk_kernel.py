@@ -9,16 +9,16 @@ from gpuctl.compiled.jit import compiled
 
 @compiled
 def walk(rows, root, feature, threshold, nan_left, left, right, value, total):  # type: ignore[no-untyped-def]
-    """Add up what trees say of each row, one tree after the other, as LightGBM adds them.
+    """Sum the values of trees for each row, one tree after the other, as LightGBM adds them.
 
     Args:
-        rows: shape (rows, features); NaN is what is not known.
-        root: first node of each tree; it and what follows are as `gpuctl.predictors.trees.Trees` has them.
-        feature: column that a node looks at.
+        rows: shape (rows, features); NaN: unknown.
+        root: first node of each tree; this and the following as in `gpuctl.predictors.trees.Trees`.
+        feature: column that a node tests.
         threshold: a value up to this one goes left.
-        nan_left: whether a value that is not known goes left.
-        left: node that follows; a leaf follows itself.
-        right: node that follows.
+        nan_left: whether an unknown value goes left.
+        left: left child; a leaf is its own child.
+        right: right child.
         value: of a leaf.
         total: written, shape (rows,); zeros at first.
     """

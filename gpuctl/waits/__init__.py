@@ -1,1 +1,1 @@
-"""How long jobs wait: learnt from a log as it was seen at each submission, and forecast for jobs that wait now."""
+"""How long jobs wait: learned from a log as it was known at each submission, and forecast for jobs that wait now."""

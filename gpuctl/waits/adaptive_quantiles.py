@@ -1,9 +1,9 @@
-"""Levels of quantiles that follow what they held: each is moved a little whenever a wait turns out above or below it.
+"""Quantile levels that adapt to their coverage: each moves a little whenever a wait turns out above or below it.
 
-Adaptive conformal inference (Gibbs, Candes, 2021), here for each level by itself; levels that have crossed change
-places. What a job says of a level is known when it starts, or, earlier, when it has waited longer than that: jobs that
-still wait count, too. Levels are kept apart by the forecast: where most jobs start at once, a share over all jobs says
-nothing of the few that are forecast to wait for hours.
+Adaptive conformal inference (Gibbs, Candes, 2021), here for each level by itself; levels that have crossed are swapped.
+The outcome for a level is known when the job starts or, earlier, when it has waited longer than that: jobs that still
+wait count as well. Levels are separate per forecast class: if most jobs start at once, the coverage over all jobs does
+not reveal that of the few with a forecast of hours.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ RECENT = 1000
 
 
 def loads(log: WaitLog, at_s: Floats) -> Ints:
-    """Row of levels of jobs that come at some instants: 0 light, 1 medium, 2 heavy, among the latest submissions.
+    """Return the load class of jobs at some instants: 0 light, 1 medium, 2 heavy, among the latest submissions.
 
-    Load is what waits at an instant, in GPUs or nodes times limits; half of what was as loaded counts as less.
+    Load is the waiting demand at an instant, in GPUs or nodes times limits; half of the ties count as less.
     """
     work = sizes(log.rows) * limits(log.rows) / 3600
     came = np.append(0.0, np.cumsum(work))
@@ -70,11 +70,11 @@ def loads(log: WaitLog, at_s: Floats) -> Ints:
 
 
 def groups(curves: Floats, load: Ints) -> Ints:
-    """Row of levels of jobs, by the median of what is said of each, and by its load where that is below a minute.
+    """Return the row of levels of jobs, by the median of their forecast, and by load if that is below a minute.
 
     Args:
-        curves: the forecast of each job, as `quantiles.Forests.curves` [LEVELS, jobs]; NaN: nothing.
-        load: of each, as `loads` has it.
+        curves: the forecast of each job, as `quantiles.Forests.curves` [LEVELS, jobs]; NaN: no forecast.
+        load: load class of each, by `loads`.
     """
     long = np.searchsorted(np.log1p(CLASSES_S), curves[LEVELS.index(0.5)], side="right")
     return np.where(long == 0, load, LOADS - 1 + np.minimum(long, len(CLASSES_S)))
@@ -87,14 +87,14 @@ def follow(
     group: Ints | None = None,
     learn: NDArray[np.bool_] | None = None,
 ) -> tuple[Floats, Levels]:
-    """Answer for jobs one after the other, and learn from each once its wait is known.
+    """Forecast jobs one after the other, and learn from each once its wait is known.
 
     Args:
         curves: the forecast of each job, as `quantiles.Forests.curves` [LEVELS, jobs].
-        times: when each can first start, s, ascending; when it starts: infinite for not yet.
-        levels: looked up for `ANSWERED` at first, one row a group.
+        times: eligibility of each, s, ascending; start: infinite for not yet.
+        levels: initial levels for `ANSWERED`, one row per group.
         group: of each job, a row of `levels`; None: the first.
-        learn: which are learnt from; None: all.
+        learn: jobs to learn from; None: all.
 
     Returns:
         seconds at each of `ANSWERED` [jobs, ANSWERED], and the levels after the last job.
@@ -127,7 +127,7 @@ def follow(
 
 
 def looked_up(curves: Floats, levels: Levels, group: Ints) -> Floats:
-    """Seconds at each of `ANSWERED` of jobs whose levels stay [jobs, ANSWERED]."""
+    """Return the seconds at each of `ANSWERED` of jobs with constant levels [jobs, ANSWERED]."""
     found = np.empty((group.size, len(ANSWERED)))
     for row, own in enumerate(levels):
         mask = group == row

@@ -1,4 +1,4 @@
-"""The compiled loop that follows the waits of groups of jobs, and bounds the next one of each."""
+"""The compiled loop that tracks the waits of groups of jobs, and bounds the next wait of each."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ MISSES = 4
 
 @compiled
 def follow(leave, order, wait, group, asks, own_group, own_job, places, top, recent, count, out):  # type: ignore[no-untyped-def]
-    """Go through starts and questions in order of time.
+    """Process starts and queries in order of time.
 
     Args:
         leave: when jobs start, s; infinite: never.
-        order: the order of that.
-        wait: of each job, s; NaN where it never started.
+        order: job numbers by `leave`.
+        wait: of each job, s; NaN if it never started.
         group: of each job, from 1 on.
         asks: time of each query, s, ascending.
-        own_group: about which group; below 0: one that the log does not have.
-        own_job: for which job of the log; the number of jobs for none.
-        places: which wait of n bounds each level.
-        top: column of `places` whose bound shows whether the past still counts.
+        own_group: group of each query; below 0: not in the log.
+        own_job: job of each query in the log; the number of jobs: none.
+        places: which of n waits bounds each level.
+        top: column of `places` whose bound shows whether the past still applies.
         recent: written, the waits of each group, the k-th in column k modulo their number.
-        count: written, how many there are of each group.
+        count: written, number of waits of each group.
         out: written, the bounds; NaN with fewer waits than `FEWEST` [asks, levels].
     """
     groups = count.size

@@ -1,4 +1,4 @@
-"""Whether a model of waits still holds: its interval on jobs that came after those that it learnt from."""
+"""Drift of a model of waits: the coverage of its interval on jobs after its training data."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ HOLDS = (72.0, 88.0)
 
 @dataclass(frozen=True)
 class HeldShare:
-    """What a model's 80 % interval held of later jobs.
+    """Coverage of a model's 80 % interval on later jobs.
 
     Attributes:
-        jobs: that came later, and started; the latest `forecast.FOLLOWED`.
-        as_saved_pct: within the interval, its levels as saved.
-        followed_pct: the same with levels that follow, as ``gpuctl predict wait`` answers with the log.
+        jobs: later jobs that started; the latest `forecast.FOLLOWED`.
+        as_saved_pct: share within the interval with the saved levels.
+        followed_pct: the same with adaptive levels, as ``gpuctl predict wait`` answers with the log.
     """
 
     jobs: int
@@ -39,12 +39,12 @@ class HeldShare:
 
     @property
     def fails(self) -> bool:
-        """Whether the model is out of date, by as many jobs as that takes."""
+        """Return whether the model is out of date, based on enough jobs."""
         return self.jobs >= FEWEST and not HOLDS[0] <= self.followed_pct <= HOLDS[1]
 
 
 def held(model: Model, log: WaitLog) -> HeldShare:
-    """Ask a model about the jobs of a log that came after those that it learnt from.
+    """Evaluate a model on the jobs of a log after its training data.
 
     Args:
         model: trained or loaded.

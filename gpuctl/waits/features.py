@@ -1,4 +1,4 @@
-"""What a forecast of a job's wait may look at: the job, and queue and cluster as they were seen when it came."""
+"""Features of a forecast of a job's wait: the job, and queue and cluster as known at its submission."""
 
 from __future__ import annotations
 
@@ -75,19 +75,19 @@ _NO_GROUP = -1
 
 
 def described() -> dict[str, str]:
-    """What each feature is."""
+    """Return the meaning of each feature."""
     means = {f"{g}_{m}": text.format(_GROUPS[g]) for g in _GROUPS for m, text in _MEANS.items()}
     return {**_JOB, **_STATE, **means, **_CALENDAR, **limits_.FEATURES}
 
 
 @dataclass(frozen=True)
 class WaitQueries:
-    """Jobs whose waits are asked about, in order of when they could first start.
+    """Jobs whose waits are to be forecast, by the time at which they could first start.
 
     Attributes:
         rows: as `WaitLog.rows`.
         ready_s: when they could first start, ascending; s.
-        place: which job of the log each is; the number of jobs where it is none.
+        place: number of each job in the log; the number of jobs if it is not in it.
     """
 
     rows: pl.DataFrame
@@ -99,7 +99,7 @@ class WaitQueries:
 
 
 def of_log(log: WaitLog, wanted: NDArray[np.bool_] | None = None) -> Floats:
-    """The features of every job of a log, as seen when it could first start [jobs, ALL]; NaN: not known, not wanted."""
+    """Return the features of every job of a log at its eligibility [jobs, ALL]; NaN: unknown or not wanted."""
     if wanted is None or wanted.all():
         return for_queries(log, WaitQueries(log.rows, log.ready_s, np.arange(log.ready_s.size)))
     place = np.flatnonzero(wanted)
@@ -109,7 +109,7 @@ def of_log(log: WaitLog, wanted: NDArray[np.bool_] | None = None) -> Floats:
 
 
 def for_queries(log: WaitLog, queries: WaitQueries) -> Floats:
-    """The features of jobs that come to a queue, of the log or not, in the same form."""
+    """Return the features of jobs that join a queue, in the log or not, in the same form."""
     jobs = log.ready_s.size
     when = np.concatenate([log.ready_s, log.leave_s, log.end_s])
     kind = np.repeat(np.array([ENTER, START, END]), jobs)
@@ -140,25 +140,25 @@ def for_queries(log: WaitLog, queries: WaitQueries) -> Floats:
 
 
 def of_jobs(rows: pl.DataFrame) -> Floats:
-    """The features that need no queue to be known [jobs, OF_JOB]."""
+    """Return the features that do not depend on the queue [jobs, OF_JOB]."""
     calendar = rows.select(*_CALENDAR).to_numpy().astype(np.float64)
     return np.concatenate([np.stack([sizes(rows), limits(rows) / 3600], axis=1), calendar], axis=1)
 
 
 def sizes(rows: pl.DataFrame) -> Floats:
-    """What each job asks for; 0 where that is not known."""
+    """Return the size that each job requests; 0 if unknown."""
     found: Floats = np.nan_to_num(rows["size"].to_numpy())
     return found
 
 
 def limits(rows: pl.DataFrame) -> Floats:
-    """Their limits, s; a year where there is none."""
+    """Return the limit of each job, s; a year if there is none."""
     found: Floats = np.nan_to_num(rows["time_limit_s"].to_numpy(), nan=UNLIMITED_S)
     return found
 
 
 def classes(rows: pl.DataFrame) -> Ints:
-    """A number for about how large and how long a job is: by powers of two, and of four hours."""
+    """Return a class of size and limit of a job: by powers of two, and of four hours."""
     large = np.log2(np.maximum(sizes(rows), 1)).astype(np.int64).clip(0, 15)
     long = (1 + np.log(np.maximum(limits(rows), 1) / 3600) / np.log(4)).astype(np.int64).clip(0, 7)
     found: Ints = 8 * large + long
@@ -166,14 +166,14 @@ def classes(rows: pl.DataFrame) -> Ints:
 
 
 def _codes(known: pl.Series, queries: pl.Series) -> tuple[Ints, Ints]:
-    """Numbers for names of the log; -1 for one that it does not have."""
+    """Return numbers for names of the log; -1 for a name that it lacks."""
     names = {name: k for k, name in enumerate(known.unique(maintain_order=True).to_list())}
     codes, query_codes = ([names.get(name, -1) for name in each.to_list()] for each in (known, queries))
     return np.array(codes, np.int64), np.array(query_codes, np.int64)
 
 
 def _keys(log: WaitLog, queries: WaitQueries, names: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints, int]:
-    """Rows of the state that each job's groups have."""
+    """Return the rows of the state for each job's groups."""
     (queue, query_queue), (user, query_user) = names
     parts = [
         (np.zeros_like(queue), np.zeros_like(query_queue)), (queue, query_queue),

@@ -1,4 +1,4 @@
-"""Forecasts of the waits of jobs: with the queue as a log shows it, or from the job alone."""
+"""Forecasts of the waits of jobs: with the queue from a log, or from the job alone."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ FOLLOWED = 3000
 
 @dataclass(frozen=True)
 class Forecast:
-    """What is forecast of one job.
+    """The forecast of one job.
 
     Attributes:
         job: its name.
-        at_s: when it can first start, on the model's clock; NaN: not known.
+        at_s: its eligibility, on the model's clock; NaN: unknown.
         answers: seconds at each of `TOLD`; empty: no answer.
         method: one of `gpuctl.waits.learn.METHODS`, or ``none``.
-        reason: why there is none, or what the answer does not know.
-        waited_s: how long it has waited already; NaN: the forecast is made at its arrival.
-        slurm_s: its wait as Slurm itself estimates it; NaN: it says none.
+        reason: reason for no answer, or for a limitation of it.
+        waited_s: seconds already waited; NaN: the forecast is for its arrival.
+        slurm_s: Slurm's own estimate of its wait; NaN: none.
     """
 
     job: str
@@ -58,17 +58,17 @@ class Forecast:
 
 
 def forecast(model: Model, jobs: pl.DataFrame, log: WaitLog | None = None) -> list[Forecast]:
-    """Forecast how long jobs will wait from when they can first start.
+    """Forecast how long jobs will wait after their eligibility.
 
     Args:
         model: trained or loaded.
         jobs: ``job`` and any of ``user``, ``queue``, ``gpus``, ``nodes``, ``time_limit_s``, ``submit_s`` (seconds of
-            the model's clock from 1970 on; not given: the last instant of the log).
-        log: of the cluster, up to now; a job that came within it is forecast from what was known then. None: the
-            queue is not known.
+            the model's clock from 1970 on; default: the last instant of the log).
+        log: log of the cluster, up to now; a job submitted within it is forecast from what was known then. None: the
+            queue is unknown.
 
     Returns:
-        one a job, in the same order.
+        one per job, in the same order.
     """
     size = "gpus" if model.unit == "GPUs" else "nodes"
     now = log.taken_s if log is not None else None
@@ -104,9 +104,9 @@ def forecast(model: Model, jobs: pl.DataFrame, log: WaitLog | None = None) -> li
 def _with_queue(
     model: Model, rows: pl.DataFrame, at: Floats, which: NDArray[np.int64], log: WaitLog
 ) -> tuple[Floats, NDArray[np.object_]]:
-    """Answers of the jobs whose queue is known, and by which method; NaN where there is none.
+    """Forecast the jobs whose queue is known, and return the method of each; NaN for no answer.
 
-    Where the model's method cannot simulate a job, as behind a very long queue, trees alone answer.
+    If the model's method cannot simulate a job, as behind a very long queue, the trees alone are used.
     """
     order = which[np.argsort(at[which], kind="stable")]
     queries = rows[order.tolist()]
@@ -114,7 +114,7 @@ def _with_queue(
     found = np.empty((order.size, len(quantiles.ANSWERED)))
     if model.method == learn.BOUND:
         group, own = features.classes(log.rows) + 1, features.classes(queries) + 1
-        # earlier queries decide how much of the past counts
+        # earlier queries decide how much of the past applies
         when = np.concatenate([log.ready_s, at[order]])
         merged = np.argsort(when, kind="stable")
         both = np.concatenate([group, own])[merged], np.concatenate([np.arange(jobs), np.full(own.size, jobs)])[merged]
@@ -133,7 +133,7 @@ def _with_queue(
 
 
 def _followed(model: Model, method: str, queries: pl.DataFrame, at: Floats, log: WaitLog) -> Floats:
-    """Answers of a method, whose levels follow the jobs that came after those that it was fitted on."""
+    """Return the answers of a method whose levels adapt to the jobs after its training data."""
     place = _own_places(log, queries, at)
     new = np.flatnonzero((log.ready_s > model.trained_s) & (log.started | np.isinf(log.leave_s)))[-FOLLOWED:]
     when = np.concatenate([log.ready_s[new], at])
@@ -172,7 +172,7 @@ def queue_curves(
 
 
 def _own_places(log: WaitLog, queries: pl.DataFrame, at: Floats) -> NDArray[np.int64]:
-    """Which job of the log each is, by name and instant: it is not in its own way; their number where it is none."""
+    """Return each job's number in the log, by name and instant, so that it does not wait for itself; else their number."""
     known = {
         (job, when): k
         for k, (job, when) in enumerate(zip(log.rows["job"].to_list(), log.ready_s.tolist(), strict=True))
@@ -184,19 +184,19 @@ def _own_places(log: WaitLog, queries: pl.DataFrame, at: Floats) -> NDArray[np.i
 
 
 def known_queues(model: Model, log: WaitLog | None) -> frozenset[str]:
-    """Queues that jobs have started in, as far as the model and a log of now know."""
+    """Return the queues in which jobs have started, according to the model and a current log."""
     return frozenset(model.queues) | frozenset(log.queues if log is not None else ())
 
 
 def unanswerable(model: Model, size: float, limit_s: float, queue: str, queues: frozenset[str]) -> Note:
-    """Return why a job has no forecast; empty if it has one.
+    """Return why a job cannot be forecast; empty if it can.
 
     Args:
         model: the model.
-        size: of the job, in the model's unit; NaN: not known.
-        limit_s: its time limit; NaN: not known.
-        queue: that it is submitted to; "": not known.
-        queues: that jobs have started in; empty: no names of queues are known.
+        size: size of the job, in the model's unit; NaN: unknown.
+        limit_s: its time limit; NaN: unknown.
+        queue: queue that it is submitted to; "": unknown.
+        queues: queues in which jobs have started; empty: no names of queues are known.
     """
     if queues and queue and not queues.intersection(queue_names(queue)):
         return note("no job of queue {queue} has started before", queue=NamedValue("queue", queue))

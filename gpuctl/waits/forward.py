@@ -1,7 +1,8 @@
-"""Waits by simulation: the queue as it is, run forward many times with drawn run times and submissions of the past.
+"""Waits by simulation: the present queue, run forward many times with drawn run times and past submissions.
 
-`gpuctl.waits.forward_kernel` has the rules. Known are, at each instant: what waits and runs, how long jobs
-that had ended by then ran, which jobs had come. Nodes are as many as were ever held at once by then.
+`gpuctl.waits.forward_kernel` has the rules. At each instant the simulation knows the waiting and running jobs, the run
+times of jobs that had ended by then, and earlier submissions. The number of nodes is the most that were ever held at
+once by then.
 """
 
 from __future__ import annotations
@@ -81,18 +82,18 @@ def for_queries(
     progress: Callable[[int], None] | None = None,
     watched: Ints | None = None,
 ) -> tuple[Floats, Floats]:
-    """Simulated waits of jobs that come to a queue, of the log or not, each from what was known when it came.
+    """Simulate the waits of jobs that join a queue, in the log or not, each from what was known at its arrival.
 
     Args:
         log: of the cluster.
         queries: the jobs.
         order: one of `ORDERS`.
-        wanted: which of them are simulated; None: all.
-        count: simulations of each.
-        run_curves: run times of the log's jobs and of the queries by trees, see `run_times.for_queries`
-            it. None: run times are drawn from the past alone.
+        wanted: which of them to simulate; None: all.
+        count: simulations per job.
+        run_curves: run times of the log's jobs and of the queries by trees, see `run_times.for_queries`. None: draw run
+            times from the past alone.
         progress: called with the number of jobs simulated so far.
-        watched: of `gpuctl.compiled.background_loop.watch`; in the end, how many were simulated and what that took.
+        watched: of `gpuctl.compiled.background_loop.watch`; at the end, the number of simulated jobs and the effort.
 
     Returns:
         seconds, in ascending order, and those of a plan in which limits are used up and nobody else comes; NaN: not
@@ -157,15 +158,15 @@ def of_waiting(
     *,
     run_curves: Floats | None = None,
 ) -> tuple[Ints, Floats, Floats]:
-    """Simulated waits, from the log's last instant on, of all that wait then.
+    """Simulate the waits of all waiting jobs from the log's last instant on.
 
     Args:
         log: of the cluster.
         order: one of `ORDERS`.
-        priority: of each job of the log, from Slurm; it takes precedence over `order`. None: unknown.
-        nodes: how many nodes are up; None: as many as were held at once.
+        priority: Slurm's priority of each job of the log; takes precedence over `order`. None: unknown.
+        nodes: number of nodes that are up; None: the most that were held at once.
         count: simulations.
-        run_curves: run times of the log's jobs by trees; None: run times are drawn from the past alone.
+        run_curves: run times of the log's jobs by trees; None: draw run times from the past alone.
 
     Returns:
         which jobs of the log they are; seconds, in ascending order [jobs, count]; those of a plan [jobs]. What does not
@@ -186,7 +187,7 @@ def of_waiting(
         s.weights[FAIR] = s.weights[SIZE] = 0.0
     s.line_job[: fitting.size], s.line_ready[: fitting.size] = line[fitting].copy(), s.line_ready[fitting].copy()
     if priority is not None:
-        # behind each other in that order, and ahead of all that is to come
+        # by that order, and ahead of all later arrivals
         s.line_ready[: fitting.size] = now - fitting.size + np.arange(fitting.size) - 1.0
     s.line_who[: fitting.size] = np.arange(fitting.size)
     s.c[WAITING] = fitting.size
@@ -201,7 +202,7 @@ def of_waiting(
 
 
 def at_end(log: WaitLog, order: str, run_curves: Floats | None = None, least: int = 1) -> Queue:
-    """The queue at a log's last instant, on so many nodes at least; what happened then is known, too."""
+    """Return the queue at a log's last instant, including its events, on at least `least` nodes."""
     curve = run_times.nothing(log.ready_s.size) if run_curves is None else run_curves
     users, _ = _users(log, [])
     s, when, kind, of = empty(log, users, order, curve, least)
@@ -219,7 +220,7 @@ def _pieces(queue: Queue) -> int:
 
 
 def curves(samples: Floats) -> Floats:
-    """`quantiles.LEVELS` of simulated waits, as log(1 + seconds) [LEVELS, jobs]."""
+    """Return `quantiles.LEVELS` of simulated waits, as log(1 + seconds) [LEVELS, jobs]."""
     place = np.array(quantiles.LEVELS) * (samples.shape[1] - 1)
     low = place.astype(np.int64)
     part = (place - low)[:, None]
@@ -233,9 +234,9 @@ _HALF_FROM = 0.3
 
 
 def blended(trees: Floats, simulated: Floats) -> Floats:
-    """Curves between those of trees and those of simulations [LEVELS, jobs].
+    """Blend the curves of trees with those of simulations [LEVELS, jobs].
 
-    Half of each in the middle; the ends are those of trees: simulations do not know how far they are off.
+    Equal weights at the median; the ends are those of trees, since simulations do not measure their own error.
     """
     levels = np.array(quantiles.LEVELS)
     share = 0.5 * np.minimum(np.minimum(levels, 1 - levels) / _HALF_FROM, 1)[:, None]
@@ -254,14 +255,14 @@ FEATURES = {
 
 
 def described(samples: Floats, plan: Floats) -> Floats:
-    """`FEATURES` of simulated waits [jobs, FEATURES]; NaN: not simulated."""
+    """Return `FEATURES` of simulated waits [jobs, FEATURES]; NaN: not simulated."""
     levels = np.log1p(np.quantile(samples, (0.1, 0.3, 0.5, 0.7, 0.9), axis=1).T)
     short = np.where(np.isnan(samples[:, 0]), np.nan, (samples < SHORT_S).mean(axis=1))
     return np.concatenate([levels, np.log1p(np.stack([samples.mean(axis=1), plan], axis=1)), short[:, None]], axis=1)
 
 
 def empty(log: WaitLog, users: Ints, order: str, curve: Floats, least: int = 1) -> tuple[Queue, Floats, Ints, Ints]:
-    """An empty cluster for a log's jobs, of so many nodes at least; the log's events in order: when, kind, job."""
+    """Return an empty cluster for a log's jobs, with at least `least` nodes; and the log's events: time, kind, job."""
     jobs = log.ready_s.size
     when = np.concatenate([log.ready_s, log.leave_s, log.end_s])
     kind = np.repeat(np.array([ENTER, START, END]), jobs)
@@ -304,7 +305,7 @@ def empty(log: WaitLog, users: Ints, order: str, curve: Floats, least: int = 1) 
 
 
 def twin(queue: Queue) -> Queue:
-    """A queue for simulations: what says what jobs are, and the past, are the same arrays; the state is its own."""
+    """Return a queue for simulations: it shares the arrays of jobs and of the past, and has its own state."""
     state = {name: getattr(queue, name).copy() for name in queue.fields if name not in _SHARED}
     return queue.replace(**state)
 
@@ -316,20 +317,20 @@ _SHARED = frozenset(
 
 
 def shapes(size: Floats, width: int) -> tuple[Ints, Ints]:
-    """GPUs on a node, and nodes, of jobs of some sizes: one node where it holds them, else equal parts."""
+    """Return GPUs per node, and nodes, of jobs of some sizes: one node if it holds them, else equal parts."""
     whole = np.ceil(size).astype(np.int64)
     nodes = np.maximum(-(-whole // width), 1)
     return -(-whole // nodes), nodes
 
 
 def limit_class(limit_s: Floats) -> Ints:
-    """A number for about how long a limit is, by powers of four hours."""
+    """Return a class of a limit, by powers of four hours."""
     found: Ints = (2 + np.log(np.maximum(limit_s, 1) / 3600) / np.log(4)).astype(np.int64).clip(0, CLASSES - 1)
     return found
 
 
 def _ran(log: WaitLog) -> Floats:
-    """How long each job ran, s; infinite: it has not ended."""
+    """Return the run time of each job, s; infinite: it has not ended."""
     ended = np.isfinite(log.end_s)
     found = np.full(ended.size, np.inf)
     found[ended] = log.end_s[ended] - log.leave_s[ended]
@@ -337,7 +338,7 @@ def _ran(log: WaitLog) -> Floats:
 
 
 def _limited(log: WaitLog, rows: pl.DataFrame) -> tuple[Ints, Ints]:
-    """Numbers of queues, and of users in queues, of some jobs; one more for those that the log does not have."""
+    """Return numbers of queues, and of users in queues, of some jobs; one more for those that the log lacks."""
     queues = {name: k for k, name in enumerate(log.rows["queue"].unique(maintain_order=True).to_list())}
     pairs = {row: k for k, row in enumerate(log.rows.select("user", "queue").unique(maintain_order=True).rows())}
     queue = [queues.get(name, len(queues)) for name in rows["queue"].to_list()]
@@ -346,7 +347,7 @@ def _limited(log: WaitLog, rows: pl.DataFrame) -> tuple[Ints, Ints]:
 
 
 def _users(log: WaitLog, users: list[str]) -> tuple[Ints, Ints]:
-    """Numbers of users, by first submission: of the log's jobs, and of the queries; a new user gets the next number."""
+    """Return numbers of users, by first submission, of the log's jobs and of the queries; new users follow."""
     names = {name: k for k, name in enumerate(log.rows["user"].unique(maintain_order=True).to_list())}
     numbers = np.array([names[name] for name in log.rows["user"].to_list()], np.int64)
     return numbers, np.array([names.get(name, len(names)) for name in users], np.int64)

@@ -1,8 +1,8 @@
-"""The compiled queue simulated forward: Slurm's main pass and backfill on nodes, with run times drawn from the past.
+"""The compiled forward simulation of a queue: Slurm's main pass and backfill on nodes, with drawn run times.
 
-The rules are those of the policy ``slurm`` of a replay without limits and preemption, cut to what decides when a job
-starts: priority (age, fair-share of users with equal shares, size), jobs in order up to the first that does not fit,
-then backfill around the nodes reserved for those that do not. Passes take place when something ends or comes.
+The rules are those of the policy ``slurm`` of a replay without limits and preemption, reduced to the rules that decide
+when a job starts: priority (age, fair-share of users with equal shares, size), jobs in order up to the first that does
+not fit, then backfill around the nodes reserved for those that do not. Passes take place at each end and submission.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ HORIZON_S = 30 * 86_400.0
 
 
 class Queue(Bundle):
-    """A cluster and its queue at one instant; a copy shares what says what jobs are, and what is known of the past."""
+    """A cluster and its queue at one instant; copies share the arrays that describe jobs and the past."""
 
-    per = ints()  # GPUs that each job has on a node [jobs + 1]; the last is the job asked about
+    per = ints()  # GPUs that each job has on a node [jobs + 1]; the last is the queried job
     count = ints()  # nodes
     limit = floats()  # s
     kind = ints()  # class of its limit
@@ -62,47 +62,47 @@ class Queue(Bundle):
     queue = ints()
     pair = ints()  # number of its user in its queue
     own = floats(2)  # shares of limits that jobs of each user ran for, a ring [users + 1, OWN]
-    own_count = ints()  # how many there were
+    own_count = ints()  # number of these
     curve = floats(2)  # logarithms of shares of limits, by trees, at their levels; NaN: none [jobs + 1, LEVELS]
     pool = floats(2)  # the same of all jobs, by class of limit [CLASSES, POOL]
     pool_count = ints()
     delays = floats()  # short waits, a ring [DELAYS]
-    delay_count = ints()  # how many there were [1]
+    delay_count = ints()  # number of these [1]
     weights = floats()  # of AGE, FAIR and SIZE
     free = ints()  # GPUs of each node
-    piece_job = ints()  # what runs, by the end of its limit: a piece for each job and node
+    piece_job = ints()  # running pieces, one per job and node, by the end of its limit
     piece_node = ints()
     piece_gpus = ints()
     piece_start = floats()
     piece_until = floats()
     piece_end = floats()
-    line_job = ints()  # what waits, by priority
+    line_job = ints()  # waiting jobs, by priority
     line_who = ints()  # its number from 0 on, or ARRIVAL, TARGET or OTHER
     line_ready = floats()
     line_key = floats()
     usage = floats()  # GPU-seconds of each user, decayed [users + 1]
-    rate = floats()  # what each holds now
+    rate = floats()  # resources that each holds now
     rank = floats()  # fair-share factor
-    runs = ints()  # jobs that each user has running in each queue [pairs + 1]
-    peak = ints()  # the most that there were at once
-    cap = ints()  # the most that any user had of a queue [queues + 1]
-    reached = ints()  # how many users had as many
-    taken = floats()  # scratch: from when on a node is reserved [nodes]
+    runs = ints()  # running jobs of each user in each queue [pairs + 1]
+    peak = ints()  # maximum of the above so far
+    cap = ints()  # largest number that any user had in a queue [queues + 1]
+    reached = ints()  # number of users that reached it
+    taken = floats()  # scratch: time from which a node is reserved [nodes]
     gain = ints()  # scratch: GPUs that a node will have [nodes]
-    able = ints()  # scratch: nodes that have at least so many GPUs free [WIDTH + 1]
-    unreserved = ints()  # scratch: of those, nodes that are not reserved
-    later = ints()  # scratch: jobs that nodes are to be reserved for, by priority
-    turn = ints(2)  # scratch: nodes by when they will have so many GPUs [SLOTS, nodes]
-    turn_at = floats(2)  # scratch: when
-    turn_of = ints(2)  # scratch: for how many GPUs, how many nodes, and where the first unreserved one is [SLOTS, 3]
-    effort = ints()  # of the simulations of a job: what they took, and the most that they may [2]
+    able = ints()  # scratch: number of nodes with at least this many free GPUs [WIDTH + 1]
+    unreserved = ints()  # scratch: the unreserved ones of those
+    later = ints()  # scratch: jobs for which nodes are to be reserved, by priority
+    turn = ints(2)  # scratch: nodes by the time at which they will have this many GPUs [SLOTS, nodes]
+    turn_at = floats(2)  # scratch: that time
+    turn_of = ints(2)  # scratch: number of GPUs, number of nodes, and index of the first unreserved one [SLOTS, 3]
+    effort = ints()  # effort of the simulations of a job, and its maximum [2]
     c = ints()
     t = floats()
 
 
 @inner
 def copy_to(s, f):  # type: ignore[no-untyped-def]
-    """Let `f` be as `s` is."""
+    """Copy the state of `s` to `f`."""
     f.c[:] = s.c
     f.t[:] = s.t
     f.free[:] = s.free
@@ -120,20 +120,20 @@ def copy_to(s, f):  # type: ignore[no-untyped-def]
 
 @inner
 def random(x):  # type: ignore[no-untyped-def]
-    """The next of a row of numbers from 1 to 2**31 - 2 (Park and Miller's generator)."""
+    """Return the next random number from 1 to 2**31 - 2 (Park and Miller's generator)."""
     return (x * 48271) % 2147483647
 
 
 @inner
 def seeded(number, job):  # type: ignore[no-untyped-def]
-    """The first number of the row of a job in one of several simulations."""
+    """Return the seed of a job in one of several simulations."""
     x = (number * 7919 + job * 104729 + 12345) % 2147483646 + 1
     return random(random(random(x)))
 
 
 @inner
 def _knot(s, job, k):  # type: ignore[no-untyped-def]
-    """The logarithm of the share at one of `STEPS`."""
+    """Return the logarithm of the share at one of `STEPS`."""
     last = s.curve.shape[1] - 1
     if k == 0:
         return s.curve[job, 0] - BEYOND
@@ -142,7 +142,7 @@ def _knot(s, job, k):  # type: ignore[no-untyped-def]
 
 @inner
 def log_share_used(s, job, least, x):  # type: ignore[no-untyped-def]
-    """The logarithm of the share of its limit that a job uses up, by trees, given that it is more than `least`."""
+    """Draw the logarithm of the share of its limit that a job uses, by trees, given that it exceeds `least`."""
     level = x / 2147483647.0
     top = STEPS.size - 1
     if least >= _knot(s, job, top):
@@ -162,7 +162,7 @@ def log_share_used(s, job, least, x):  # type: ignore[no-untyped-def]
 
 @inner
 def run_of(s, job, elapsed, x):  # type: ignore[no-untyped-def]
-    """How long a job runs, s, given that it has run for so long: a share of its limit.
+    """Draw a job's run time, s, given its elapsed time: a share of its limit.
 
     Half are drawn from the forecast of trees, if there is one; the others from the past of its user or of all jobs.
 
@@ -170,7 +170,7 @@ def run_of(s, job, elapsed, x):  # type: ignore[no-untyped-def]
         s: the queue.
         job: its number.
         elapsed: s.
-        x: the first number of its row.
+        x: its seed.
     """
     limit = s.limit[job]
     least = elapsed / limit
@@ -198,7 +198,7 @@ def run_of(s, job, elapsed, x):  # type: ignore[no-untyped-def]
 
 @inner
 def advance(s, now):  # type: ignore[no-untyped-def]
-    """Bring what users have used up to now: it decays by half in a week."""
+    """Update the users' usage to now: it decays by half in a week."""
     passed = now - s.t[USED_AT]
     if passed > 0:
         left = np.exp(-DECAY * passed)
@@ -210,7 +210,7 @@ def advance(s, now):  # type: ignore[no-untyped-def]
 
 @inner
 def _key(s, k, now):  # type: ignore[no-untyped-def]
-    """Priority of the job at a place of the line."""
+    """Return the priority of the job at an index of the line."""
     job = s.line_job[k]
     key = s.weights[AGE] * min(max(now - s.line_ready[k], 0.0) / MAX_AGE_S, 1.0)
     if s.weights[FAIR] > 0:
@@ -220,7 +220,7 @@ def _key(s, k, now):  # type: ignore[no-untyped-def]
 
 @inner
 def _sift(s, k):  # type: ignore[no-untyped-def]
-    """Move the job at a place of the line ahead of those of a lower priority, or of a later turn at the same."""
+    """Move the job at an index of the line ahead of those with a lower priority, or a later turn at equal priority."""
     job, who, ready, key = s.line_job[k], s.line_who[k], s.line_ready[k], s.line_key[k]
     while k > 0 and (s.line_key[k - 1] < key or (s.line_key[k - 1] == key and s.line_ready[k - 1] > ready)):
         s.line_job[k], s.line_who[k] = s.line_job[k - 1], s.line_who[k - 1]
@@ -231,7 +231,7 @@ def _sift(s, k):  # type: ignore[no-untyped-def]
 
 @inner
 def reorder(s, now):  # type: ignore[no-untyped-def]
-    """Work out all priorities anew."""
+    """Recompute all priorities."""
     s.t[RANKED_AT] = now
     if s.weights[FAIR] > 0:
         advance(s, now)
@@ -249,7 +249,7 @@ def reorder(s, now):  # type: ignore[no-untyped-def]
         for k in range(1, length):
             _sift(s, k)
         return
-    # moving each to its place takes too long where the shares of many jobs' users have changed
+    # moving each job to its place takes too long if the shares of many jobs' users have changed
     order = np.argsort(-s.line_key[:length], kind="mergesort")
     s.line_job[:length], s.line_who[:length] = s.line_job[:length][order], s.line_who[:length][order]
     s.line_ready[:length], s.line_key[:length] = s.line_ready[:length][order], s.line_key[:length][order]
@@ -257,7 +257,7 @@ def reorder(s, now):  # type: ignore[no-untyped-def]
 
 @inner
 def enter(s, job, who, ready, now):  # type: ignore[no-untyped-def]
-    """Put a job into the line."""
+    """Append a job to the line."""
     k = s.c[WAITING]
     s.line_job[k], s.line_who[k], s.line_ready[k] = job, who, ready
     s.line_key[k] = _key(s, k, now)
@@ -267,7 +267,7 @@ def enter(s, job, who, ready, now):  # type: ignore[no-untyped-def]
 
 @inner
 def _hold(s, job, node, gpus, now, end):  # type: ignore[no-untyped-def]
-    """Let a job hold GPUs of a node."""
+    """Allocate GPUs of a node to a job."""
     until = now + s.limit[job]
     k = s.c[PIECES]
     while k > 0 and s.piece_until[k - 1] > until:
@@ -288,14 +288,14 @@ def _hold(s, job, node, gpus, now, end):  # type: ignore[no-untyped-def]
 
 @inner
 def _capped(s, job):  # type: ignore[no-untyped-def]
-    """Whether a user has as many jobs of a queue running as any ever had, where that seems to be a limit."""
+    """Return whether a user runs as many jobs in a queue as any ever had, if that seems to be a limit."""
     queue = s.queue[job]
     return s.reached[queue] >= REACHED and s.runs[s.pair[job]] >= s.cap[queue]
 
 
 @inner
 def _fits(s, job, now):  # type: ignore[no-untyped-def]
-    """Whether a job can start now without a node that is reserved before its limit."""
+    """Return whether a job can start now without a node that is reserved before its limit."""
     per, left, end = s.per[job], s.count[job], now + s.limit[job]
     if s.able[per] < left:
         return False
@@ -312,7 +312,7 @@ def _fits(s, job, now):  # type: ignore[no-untyped-def]
 
 @inner
 def start(s, job, now, end):  # type: ignore[no-untyped-def]
-    """Start a job on the first nodes that hold it, and are not reserved before its limit."""
+    """Start a job on the first nodes that hold it and are not reserved before its limit."""
     s.runs[s.pair[job]] += 1
     per, left, until = s.per[job], s.count[job], now + s.limit[job]
     free, taken = s.free, s.taken
@@ -326,7 +326,7 @@ def start(s, job, now, end):  # type: ignore[no-untyped-def]
 
 @inner
 def force(s, job, now):  # type: ignore[no-untyped-def]
-    """Let a job that the log says has started hold what it asks for, wherever that is; more nodes if need be."""
+    """Start a job that the log records as started, on any nodes; add nodes if necessary."""
     queue, pair = s.queue[job], s.pair[job]
     s.runs[pair] += 1
     if s.runs[pair] > s.peak[pair]:
@@ -355,7 +355,7 @@ def force(s, job, now):  # type: ignore[no-untyped-def]
 
 @inner
 def release(s, job, now):  # type: ignore[no-untyped-def]
-    """Free what a job holds, or, below 0, what jobs hold whose ends have come."""
+    """Free the resources of a job, or, if below 0, of all jobs whose ends have passed."""
     kept, last, began = 0, -1, 0.0
     piece_job, piece_end = s.piece_job, s.piece_end
     for k in range(s.c[PIECES]):
@@ -363,7 +363,7 @@ def release(s, job, now):  # type: ignore[no-untyped-def]
             s.free[s.piece_node[k]] += s.piece_gpus[k]
             s.rate[s.user[s.piece_job[k]]] -= s.piece_gpus[k]
             if s.piece_job[k] != last or s.piece_start[k] != began:
-                # pieces of a job stand side by side
+                # pieces of a job are adjacent
                 last, began = s.piece_job[k], s.piece_start[k]
                 s.runs[s.pair[last]] -= 1
         else:
@@ -377,7 +377,7 @@ def release(s, job, now):  # type: ignore[no-untyped-def]
 
 @inner
 def _count_free(s):  # type: ignore[no-untyped-def]
-    """Begin a pass: no node is reserved; count the nodes by the GPUs that they have free.
+    """Begin a pass: clear reservations; count the nodes by their free GPUs.
 
     Returns:
         the most GPUs that are free on one node.
@@ -397,7 +397,7 @@ def _count_free(s):  # type: ignore[no-untyped-def]
 
 @inner
 def _order_nodes(s, per, slot, now):  # type: ignore[no-untyped-def]
-    """Write in which order, and when, nodes will have so many GPUs free, as limits tell."""
+    """Write the order in which, and the times at which, nodes will have this many GPUs, by time limits."""
     size, nodes, gain, free, turn, turn_at = 0, s.c[NODES], s.gain, s.free, s.turn[slot], s.turn_at[slot]
     for n in range(nodes):
         gain[n] = free[n]
@@ -419,7 +419,7 @@ def _order_nodes(s, per, slot, now):  # type: ignore[no-untyped-def]
 
 @inner
 def _reserve(s, job, now):  # type: ignore[no-untyped-def]
-    """Reserve the nodes that a job could have first as limits tell; whether there were any left to reserve."""
+    """Reserve the earliest nodes that time limits free for a job; return whether there were any left to reserve."""
     per, need = s.per[job], s.count[job]
     if s.unreserved[0] < need:
         return s.unreserved[0] > 0
@@ -450,10 +450,10 @@ def _reserve(s, job, now):  # type: ignore[no-untyped-def]
 
 @inner
 def one_pass(s, now, number, begins):  # type: ignore[no-untyped-def]
-    """Start what may start now; write the instants of starts of jobs that have a number.
+    """Start the jobs that can start now; write the start times of numbered jobs.
 
     Returns:
-        whether the job asked about is among them, and how many that have a number.
+        whether the queried job is among them, and the number of numbered ones.
     """
     most = _count_free(s)
     blocked, open_, found, started = False, True, False, 0
@@ -477,7 +477,7 @@ def one_pass(s, now, number, begins):  # type: ignore[no-untyped-def]
             continue
         goes = False
         if s.per[job] <= most and s.able[s.per[job]] >= s.count[job]:
-            # reservations decide only about jobs that enough free GPUs are there for
+            # reservations only matter for jobs with enough free GPUs
             while open_ and reserved < pending:
                 open_ = _reserve(s, s.later[reserved], now)
                 reserved += 1

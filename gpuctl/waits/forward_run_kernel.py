@@ -1,4 +1,4 @@
-"""The compiled runs of a queue into the future, from one instant or from each of a log's submissions."""
+"""The compiled simulations of a queue into the future, from one instant or from each of a log's submissions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ SHORT_S = 300.0
 
 @inner
 def _first(values, size, least):  # type: ignore[no-untyped-def]
-    """The first of so many ascending values that is not below another."""
+    """Return the index of the first of ascending values that is not below another."""
     low, high = 0, size
     while low < high:
         middle = (low + high) // 2
@@ -66,19 +66,19 @@ def _first(values, size, least):  # type: ignore[no-untyped-def]
 
 @inner
 def _forward(f, now, number, ready, entered, wanted, begins):  # type: ignore[no-untyped-def]
-    """Let a queue go on from now until the jobs asked about have started.
+    """Simulate a queue from now until the queried jobs have started.
 
     Args:
         f: the queue, changed.
         now: s.
         number: of the simulation, or PLAN.
-        ready: when the jobs of the past came, ascending, s.
-        entered: how many of them had come by now.
-        wanted: how many jobs with a number wait; 0: one is asked about, as TARGET.
-        begins: written, when each job with a number starts.
+        ready: submissions of past jobs, ascending, s.
+        entered: number of them up to now.
+        wanted: number of numbered jobs that wait; 0: one job is queried, as TARGET.
+        begins: written, start of each numbered job.
 
     Returns:
-        seconds until the job asked about starts; NaN: that takes more effort than is allowed.
+        seconds until the queried job starts; NaN: the effort exceeds its maximum.
     """
     f.effort[0] += DRAWING * f.c[PIECES]
     for k in range(f.c[PIECES]):
@@ -103,7 +103,7 @@ def _forward(f, now, number, ready, entered, wanted, begins):  # type: ignore[no
             left -= started
             if found or (wanted > 0 and left == 0):
                 return at - now
-        # a new day of the future is a day of the past
+        # a new day of the future repeats a day of the past
         while coming == np.inf and day < HORIZON_S / DAY_S and known >= 1.0:
             if source < last:
                 coming = ready[source] + shift
@@ -137,7 +137,7 @@ def _forward(f, now, number, ready, entered, wanted, begins):  # type: ignore[no
 
 @inner
 def _learn(s, j, limit, ran):  # type: ignore[no-untyped-def]
-    """Let a run time be known."""
+    """Record a run time."""
     share = ran / limit
     u, kind = s.user[j], s.kind[j]
     s.own[u, s.own_count[u] % OWN] = share
@@ -148,7 +148,7 @@ def _learn(s, j, limit, ran):  # type: ignore[no-untyped-def]
 
 @inner
 def _take(s, event, j, when, wait, ended):  # type: ignore[no-untyped-def]
-    """Let one event of the log happen."""
+    """Apply one event of the log."""
     if event == ENTER:
         if s.per[j] > 0:
             enter(s, j, OTHER, when, when)
@@ -181,32 +181,32 @@ def _take(s, event, j, when, wait, ended):  # type: ignore[no-untyped-def]
 
 @inner
 def delay(s, number):  # type: ignore[no-untyped-def]
-    """The delay of a pass, s: one of the last short waits."""
+    """Draw the delay of a pass, s: one of the last short waits."""
     known = min(s.delay_count[0], DELAYS)
     return s.delays[seeded(number, 11) % known] if known > 0 else 0.0
 
 
 @compiled
 def sweep(s, f, when, kind, of, ready, wait, ran, asks, own, own_job, wanted, samples, plans, watched):  # type: ignore[no-untyped-def]
-    """Go through a log's events, and simulate forward from each instant asked about, as it was known just before it.
+    """Replay a log's events, and simulate forward from each query's instant, from what was known just before it.
 
     Args:
-        s: the queue, empty at first.
+        s: the queue, initially empty.
         f: a copy of it.
         when: time of each event, s, in order.
         kind: of each event.
         of: job of each event.
-        ready: when each job could first start, s, in order.
-        wait: how long it waited, s; NaN where it never started.
-        ran: how long it ran, s.
+        ready: eligibility of each job, s, in order.
+        wait: its wait, s; NaN if it never started.
+        ran: its run time, s.
         asks: seconds, ascending [asks].
-        own: of the jobs asked about: GPUs a node, nodes, class of limit, user, limit, s, queue, user in queue, and what
-            trees forecast of their run times, as `Queue.curve` [asks, 7 + LEVELS].
-        own_job: which job of the log each is; the number of jobs where it is none [asks].
-        wanted: which are answered [asks].
+        own: of the queried jobs: GPUs per node, nodes, class of limit, user, limit, s, queue, user in queue, and the
+            trees' forecast of their run times, as `Queue.curve` [asks, 7 + LEVELS].
+        own_job: number of each in the log; the number of jobs if it is not in it [asks].
+        wanted: which queries to answer [asks].
         samples: written, simulated waits, s; NaN: none [asks, simulations].
         plans: written, waits in a plan, s; NaN: none [asks].
-        watched: steps done are those simulated; effort is that of all simulations (`gpuctl.compiled.background_loop`).
+        watched: steps done are simulated jobs; effort is that of all simulations (`gpuctl.compiled.background_loop`).
     """
     at = entered = 0
     jobs = ready.size
@@ -247,7 +247,7 @@ def sweep(s, f, when, kind, of, ready, wait, ran, asks, own, own_job, wanted, sa
             else:
                 samples[n, number] = found
             if found == 0.0 and number != PLAN:
-                # what starts at once does so whatever is drawn; a plan does not know limits of users
+                # a job that starts at once does so for any draw; a plan ignores limits of users
                 samples[n, :] = 0.0
                 break
         for number in range(samples.shape[1]):
@@ -261,16 +261,16 @@ def sweep(s, f, when, kind, of, ready, wait, ran, asks, own, own_job, wanted, sa
 
 @compiled
 def whole_line(s, f, now, ready, entered, waiting, begins, watched):  # type: ignore[no-untyped-def]
-    """Simulate forward from one instant until all that wait have started.
+    """Simulate forward from one instant until all waiting jobs have started.
 
     Args:
         s: the queue; jobs of its line are numbered from 0 on.
         f: a copy of it.
         now: s.
-        ready: when the jobs of the past came, ascending, s.
-        entered: how many of them had come by now.
-        waiting: how many jobs have a number.
-        begins: written, when each starts, s; the horizon for one that has not by then. The first
+        ready: submissions of past jobs, ascending, s.
+        entered: number of them up to now.
+        waiting: number of numbered jobs.
+        begins: written, start of each, s; the horizon for one that has not started by then. The first
             row is a plan [1 + simulations, waiting].
         watched: steps done are simulations (`gpuctl.compiled.background_loop`).
     """

@@ -1,8 +1,8 @@
-"""Learn how long jobs wait from a log, and score forecasts side by side on its last part.
+"""Learns how long jobs wait from a log, and scores forecasts side by side on its last part.
 
-The log is cut into four parts by the time at which jobs could first start. Forests are fitted on the first part, on
-the first two, and so on, each on waits that had ended by the end of the part. They forecast the next part, which shows
-how well their quantiles hold. So forests that have not seen the last part score it. The saved model is fitted on all
+The log is cut into four parts by the time at which jobs could first start. Forests are fitted on the first part, on the
+first two, and so on, each on waits that had ended by the end of the part. They forecast the next part, which shows the
+coverage of their quantiles. So forests that have not seen the last part score it. The saved model is fitted on all
 parts.
 """
 
@@ -82,24 +82,23 @@ RULES = {
 
 @dataclass(frozen=True)
 class Model:
-    """What forecasts waits.
+    """A model that forecasts waits.
 
     Attributes:
-        blend: looks at job, queue, cluster and simulated waits.
-        boosted: looks at job, queue and cluster.
-        job_only: looks at the job.
-        levels: looked up by method, of `BLEND`, `BOOSTED` and `SIMULATED`: one row per group of
+        blend: uses job, queue, cluster and simulated waits.
+        boosted: uses job, queue and cluster.
+        job_only: uses the job.
+        levels: levels by method, of `BLEND`, `BOOSTED` and `SIMULATED`: one row per group of
             `adaptive_quantiles.groups`.
-        order: of the queue in simulations, one of `forward.ORDERS`: the one that came nearer.
-        run_times: what tells the run times that simulations draw; None: they are drawn from the past alone, which came
-            nearer.
-        method: which of `WITH_QUEUE` answers where the queue is known: the best one in calibration.
-        unit: what a job's size counts: ``GPUs`` or ``nodes``.
+        order: of the queue in simulations, one of `forward.ORDERS`: the more accurate one.
+        run_times: trees for the run times that simulations draw; None: drawing from the past alone was more accurate.
+        method: the one of `WITH_QUEUE` used if the queue is known: the best one in calibration.
+        unit: unit of a job's size: ``GPUs`` or ``nodes``.
         zone: IANA zone of hours and weekdays.
         clock: IANA zone of the clock that times are seconds of.
-        unlimited: whether jobs without a limit were learnt from.
-        largest: the largest job that was learnt from.
-        queues: that jobs which were learnt from started in; empty: the log names none.
+        unlimited: whether the training data has jobs without a limit.
+        largest: the largest job in the training data.
+        queues: queues in which jobs of the training data started; empty: the log names none.
         trained_s: the last instant of the log.
     """
 
@@ -121,20 +120,20 @@ class Model:
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """A model, and how forecasts fared on the last part of the log.
+    """A model, and the scores of forecasts on the last part of the log.
 
     Attributes:
         model: fitted on the whole log.
-        tested: one row a job scored: ``job``, ``queue``, ``load``, ``wait_s``, and for each forecaster its answers.
-        answers: of each forecaster, at `quantiles.ANSWERED`; one column for a rule [jobs, levels].
+        tested: one row per scored job: ``job``, ``queue``, ``load``, ``wait_s``, and for each forecaster its answers.
+        answers: answers of each forecaster, at `quantiles.ANSWERED`; one column for a rule [jobs, levels].
         cut_s: first instant of each part.
         counts: started jobs of each part.
-        digest: SHA-256 of what was learnt from.
-        log: what it was trained on.
+        digest: SHA-256 of the training data.
+        log: the training log.
         run_error_s: median's pinball loss of simulations of the second part that draw run times from the past, and by
             trees; infinite: too few jobs for trees.
-        sizes: numbers of jobs: ``learnt`` from and scored, of so many that ``could`` be; ``simulated`` of them, and
-            for the ``order`` of the queue.
+        sizes: numbers of jobs: ``learnt`` from and scored, and ``could`` be; ``simulated`` ones, and those for the
+            ``order`` of the queue.
     """
 
     model: Model
@@ -151,11 +150,11 @@ class TrainedModel:
 def train(
     log: WaitLog, test_share: float = TEST_SHARE, progress: Callable[[str, int, int], None] | None = None
 ) -> TrainedModel:
-    """Learn waits, and score what was learnt; the same log gives the same model, bit for bit.
+    """Learn waits, and score the model; the same log gives the same model, bit for bit.
 
     Args:
         log: of one cluster.
-        test_share: of the jobs that started, the last ones, that are scored on.
+        test_share: share of the started jobs, the last ones, for scoring.
         progress: called with (step, steps done, total steps).
 
     Raises:
@@ -193,7 +192,7 @@ def train(
     answers: dict[str, Floats] = {}
     tried = {BOUND: bounds[middle]}
     for name in (BLEND, BOOSTED, SIMULATED, JOB_ONLY):
-        # trees that have not seen a part forecast it; levels learnt on one part carry over to the next
+        # trees that have not seen a part forecast it; levels learned on one part carry over to the next
         first = (quantiles.ANSWERED,) * (1 if name == JOB_ONLY else adaptive_quantiles.GROUPS)
         tried[name], then = _followed(log, _curves(name, early[0], seen, of), middle, first, load)
         answers[name], levels[name] = _followed(log, _curves(name, early[1], seen, of), last, then, load)
@@ -239,10 +238,10 @@ WORK = features.ALL.index("waiting_work_h")
 
 
 def _parts(log: WaitLog, cuts: list[float]) -> list[Mask]:
-    """Which started jobs are of each of four parts.
+    """Return which started jobs belong to each of four parts.
 
     Raises:
-        InputError: too few are of one.
+        InputError: one has too few jobs.
     """
     edges = [-np.inf, *cuts, np.inf]
     able = log.started & (log.ready_s >= log.since_s)
@@ -259,15 +258,15 @@ def _parts(log: WaitLog, cuts: list[float]) -> list[Mask]:
 
 @dataclass(frozen=True)
 class Runs:
-    """What tells run times to simulations: trees, by part, or nothing.
+    """Run times for simulations: by trees, per part, or none.
 
     Attributes:
         run_curves: `limit_share.LEVELS` of each job, by trees not fitted on it [jobs, levels]; None: not by trees.
-        names: of the features of the trees.
-        seen: what that is of each job.
+        names: names of the trees' features.
+        seen: the features of each job.
         error: of the simulations' medians on some jobs of the second part, s: without trees, and with them.
-        tried: how many jobs these are.
-        effort: what the simulations of one of them took, were they as many as of an answer.
+        tried: number of these jobs.
+        effort: effort to simulate one of them, for as many simulations as an answer has.
     """
 
     run_curves: Floats | None
@@ -278,12 +277,12 @@ class Runs:
     effort: float
 
     def kept(self, log: WaitLog) -> Shares | None:
-        """Trees fitted on the whole log."""
+        """Return trees fitted on the whole log."""
         return None if self.run_curves is None else run_times.fit(log, self.seen, self.names, np.inf)
 
 
 def _simulated_as(log: WaitLog, part: Mask, cuts: list[float]) -> tuple[str, Runs]:
-    """The order of the queue, and the run times, whose simulations come nearer to the waits of some jobs of a part."""
+    """Return the order of the queue, and the run times, whose simulations predict the waits of a part best."""
     spent = watch()
 
     def off(order: str, some: Mask, run_curves: Floats | None = None) -> float:
@@ -291,7 +290,7 @@ def _simulated_as(log: WaitLog, part: Mask, cuts: list[float]) -> tuple[str, Run
         answered = some & ~np.isnan(found[:, 0])
         return scores.pinball(np.median(found[answered], axis=1), log.wait_s[answered], 0.5) if answered.any() else 0.0
 
-    # how long simulations take is seen all over the log: a cluster fills up, queues grow
+    # measure the effort of simulations all over the log: a cluster fills up, queues grow
     off("fair-share", _spread(log.ready_s >= cuts[0], FOR_EFFORT))
     each = float(spent[SPENT]) / max(int(spent[DONE]), 1)
     runs = len(forward.ORDERS) + 1
@@ -314,7 +313,7 @@ def _simulated_as(log: WaitLog, part: Mask, cuts: list[float]) -> tuple[str, Run
 
 
 def _spread(mask: Mask, most: int) -> Mask:
-    """At most so many of those in a mask, evenly spread."""
+    """Return at most `most` of those in a mask, evenly spread."""
     of = np.flatnonzero(mask)
     found = np.zeros(mask.size, np.bool_)
     found[of[np.linspace(0, of.size - 1, min(most, of.size)).astype(np.int64)]] = True
@@ -322,13 +321,13 @@ def _spread(mask: Mask, most: int) -> Mask:
 
 
 def _to_simulate(log: WaitLog, picked: Mask, half: float, effort: float) -> Mask:
-    """Which jobs are simulated: few of the first two parts, all others, fewer of both where simulations take long.
+    """Select the jobs to simulate: few of the first two parts, all others, fewer of both if simulations take long.
 
     Args:
         log: of one cluster.
-        picked: jobs that are learnt from.
+        picked: jobs for training.
         half: second at which the third part begins.
-        effort: of the simulations of one job.
+        effort: effort of the simulations of one job.
     """
     early = _spread(picked & (log.ready_s < half), EARLY_SIMULATED)
     late = picked & (log.ready_s >= half)
@@ -345,14 +344,14 @@ def _seen(
     masks: tuple[Mask, Mask],
     report_step: Callable[[str, int, int], None],
 ) -> dict[str, Floats]:
-    """What each method looks at, of every job as it came; NaN of those that are not picked.
+    """Return the input of each method for every job at its submission; NaN for jobs that are not selected.
 
     Args:
         log: of one cluster.
         order: of the queue.
         run_curves: run times by trees.
-        masks: jobs that are learnt from, and those of them that are simulated.
-        report_step: called with what is being done, steps done, and steps in all.
+        masks: jobs for training, and those of them to simulate.
+        report_step: called with the current step, the steps done and the total.
     """
     picked, wanted = masks
     report_step("replaying the log", 15, STEPS)
@@ -374,10 +373,10 @@ def _seen(
 
 @dataclass(frozen=True)
 class Simulations:
-    """What says curves of simulated waits, as `quantiles.Forests` does of trees."""
+    """Curves of simulated waits, with the interface of `quantiles.Forests`."""
 
     def curves(self, samples: Floats) -> Floats:
-        """`quantiles.LEVELS` of log(1 + seconds) [LEVELS, jobs]."""
+        """Return `quantiles.LEVELS` of log(1 + seconds) [LEVELS, jobs]."""
         return forward.curves(samples)
 
 
@@ -385,7 +384,7 @@ Method = quantiles.Forests | Simulations
 
 
 def _curves(name: str, methods: dict[str, Method], seen: dict[str, Floats], of: Ints) -> Floats:
-    """What a method says of some jobs [LEVELS, all jobs]; NaN of the others, and of those that it cannot simulate."""
+    """Return a method's curves of some jobs [LEVELS, all jobs]; NaN for others, and for jobs it cannot simulate."""
     found = np.full((len(quantiles.LEVELS), seen[name].shape[0]), np.nan)
     found[:, of] = methods[name].curves(seen[name][of])
     if name == BLEND:
@@ -401,7 +400,7 @@ def _forests(method: Method) -> Forests:
 def _fitted(
     log: WaitLog, seen: dict[str, Floats], picked: Mask, cut: float, progress: Callable[[], None]
 ) -> dict[str, Method]:
-    """Methods, from waits of picked jobs that had ended at an instant."""
+    """Fit the methods to waits of selected jobs that had ended at an instant."""
     progress()
     mask, weight = _known(log, picked, cut)
     wait = log.wait_s[mask]
@@ -421,7 +420,7 @@ BLENDED = (*features.ALL, *forward.FEATURES)
 
 
 def _known(log: WaitLog, picked: Mask, cut: float) -> tuple[Mask, Floats]:
-    """Jobs whose waits had ended at an instant, and how many each stands for: long waits are missing more often."""
+    """Return the jobs whose waits had ended at an instant, and their weights: long waits are missing more often."""
     part = picked & (log.started | np.isinf(log.leave_s)) & (log.ready_s < cut)
     mask = part & (log.leave_s < cut)
     return mask, weights(log.ready_s, log.leave_s, mask, part, cut)
@@ -430,7 +429,7 @@ def _known(log: WaitLog, picked: Mask, cut: float) -> tuple[Mask, Floats]:
 def _followed(
     log: WaitLog, curves: Floats, part: Mask, levels: adaptive_quantiles.Levels, load: Ints
 ) -> tuple[Floats, adaptive_quantiles.Levels]:
-    """Answers from curves of all jobs, of those of a part that started, learning on the way; the levels at its end."""
+    """Return answers from curves, learning from started jobs of a part on the way, and the final levels."""
     group = adaptive_quantiles.groups(curves, load) if len(levels) > 1 else np.zeros_like(load)
     first, end = log.ready_s[part][[0, -1]]
     answered = ~np.isnan(curves[0])
@@ -443,7 +442,7 @@ def _followed(
 
 
 def _best(forecasts: dict[str, Floats], wait_s: Floats) -> str:
-    """The method with the least CRPS on jobs that all of them answer; a method without answers is none of them."""
+    """Return the method with the least CRPS on jobs that all of them answer, among those with answers."""
     answered = {name: ~np.isnan(each[:, 0]) for name, each in forecasts.items()}
     able = [name for name in forecasts if answered[name].any()]
     both = np.logical_and.reduce([answered[name] for name in able])
@@ -454,7 +453,7 @@ def _best(forecasts: dict[str, Floats], wait_s: Floats) -> str:
 
 
 def _rules(log: WaitLog, part: Mask) -> dict[str, Floats]:
-    """What `RULES` say of the jobs of a part; 0 before the first start."""
+    """Return the answers of `RULES` for the jobs of a part; 0 before the first start."""
     order = np.argsort(log.leave_s[log.started], kind="stable")
     start, wait = log.leave_s[log.started][order], log.wait_s[log.started][order]
     known = np.searchsorted(start, log.ready_s[part], side="left")

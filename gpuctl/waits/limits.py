@@ -1,7 +1,7 @@
-"""Limits on the GPUs of users, accounts and QOS, where a store has them: how much room a job found under its own.
+"""Limits on the GPUs of users, accounts and QOS, if a store has them: the room that a job found under its own.
 
-Which limits a job is under follows from its account, user, QOS and queue, as `gpuctl.analyze.gpu_limits` has it. A job
-that is not in the log is taken to be under those of the latest job of its user in its queue.
+A job's limits follow from its account, user, QOS and queue, see `gpuctl.analyze.gpu_limits`. A job that is not in the
+log gets those of the latest job of its user in its queue.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Limits:
 
     Attributes:
         gpus: of each.
-        of_job: which ones each job of the log is under, by its place; empty: no limits are loaded.
+        of_job: limits of each job of the log, by its index; empty: no limits are loaded.
         of_user: those of the latest job of a user in a queue.
     """
 
@@ -47,7 +47,7 @@ class Limits:
 
 
 def read(store: Store, cluster: str, rows: pl.DataFrame) -> Limits:
-    """The limits on GPUs that jobs are under.
+    """Return the limits on GPUs that apply to jobs.
 
     Args:
         store: of the cluster.
@@ -72,7 +72,7 @@ def read(store: Store, cluster: str, rows: pl.DataFrame) -> Limits:
 
 @dataclass(frozen=True)
 class Times:
-    """When the jobs of a log come, start and end, s, and what each asks for."""
+    """Submissions, starts and ends of the jobs of a log, s, and the sizes that they request."""
 
     ready_s: Floats
     leave_s: Floats
@@ -82,14 +82,14 @@ class Times:
 
 
 def rooms(limits: Limits, times: Times, queries: pl.DataFrame, at_s: Floats, place: NDArray[np.int64]) -> Floats:
-    """`FEATURES` of jobs that come at some instants, from what was held and waited just before [asks, FEATURES].
+    """Return `FEATURES` of jobs at some instants, from the running and waiting jobs just before [asks, FEATURES].
 
     Args:
         limits: as read.
-        times: of the jobs of the log.
+        times: times of the jobs of the log.
         queries: ``user``, ``queue`` and ``size`` of each job.
-        at_s: when each comes.
-        place: which job of the log each is; the number of jobs where it is none.
+        at_s: arrival of each.
+        place: number of each in the log; the number of jobs if it is not in it.
     """
     found = np.full((at_s.size, len(FEATURES)), np.nan)
     if not limits.of_job:
@@ -123,7 +123,7 @@ def rooms(limits: Limits, times: Times, queries: pl.DataFrame, at_s: Floats, pla
 
 
 def _before(at_s: Floats, size: Floats, when: Floats) -> Floats:
-    """Sum of sizes of what happened before some instants."""
+    """Return the sum of sizes of events before some instants."""
     order = np.argsort(at_s, kind="stable")
     total = np.append(0.0, np.cumsum(size[order]))
     summed: Floats = total[np.searchsorted(at_s[order], when, side="left")]

@@ -1,8 +1,8 @@
-"""Bounds of a wait from the waits of jobs like it alone: order statistics that hold with a stated confidence.
+"""Bounds of a wait from the waits of similar jobs alone: order statistics that hold with a stated confidence.
 
-After QBETS (Nurmi, Brevik, Wolski: JSSPP 2007): of n past waits, the one that bounds a quantile from above with a
-confidence is found by the binomial distribution, and a run of waits above their bounds says that the past no longer
-counts. The constants are ours.
+After QBETS (Nurmi, Brevik, Wolski: JSSPP 2007): the binomial distribution selects, of n past waits, the one that bounds
+a quantile from above with a confidence, and a run of waits above their bounds discards the past. The constants are
+gpuctl's.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ MOST = 500
 
 @cache
 def _places(levels: tuple[float, ...]) -> Ints:
-    """For n waits, which of them in ascending order bounds each level: from above past the median, below before it.
+    """Return which of n waits in ascending order bounds each level: from above past the median, below before it.
 
     Returns:
-        counted from 0 [MOST + 1, levels]; clipped to what there is.
+        counted from 0 [MOST + 1, levels]; clipped to the available waits.
     """
     found = np.zeros((MOST + 1, len(levels)), np.int64)
     log = np.array([math.lgamma(k + 1) for k in range(MOST + 1)])
@@ -55,17 +55,18 @@ def _places(levels: tuple[float, ...]) -> Ints:
 def bounds(
     leave_s: Floats, wait_s: Floats, group: Ints, asks: tuple[Floats, Ints, Ints], levels: Sequence[float]
 ) -> Floats:
-    """Bounds of the waits of jobs, from those that had started strictly before each comes.
+    """Return bounds of the waits of jobs, from similar jobs that had started strictly before each arrival.
 
     Args:
-        leave_s: when each job of a log left the queue; infinite: still waiting.
-        wait_s: how long each waited; NaN: it never started.
-        group: which jobs are alike, from 1 on.
-        asks: instants, ascending; the group of each, below 0 for a new one; its number in the log, or how many it has.
+        leave_s: time at which each job of a log left the queue; infinite: still waiting.
+        wait_s: wait of each; NaN: it never started.
+        group: class of similar jobs, from 1 on.
+        asks: instants, ascending; the group of each, below 0 for a new one; its number in the log, or the number of
+            jobs.
         levels: quantiles, among them 0.9.
 
     Returns:
-        seconds; NaN where too few waits are known [asks, levels].
+        seconds; NaN if too few waits are known [asks, levels].
     """
     groups = int(max(group.max(initial=0), asks[1].max(initial=0))) + 1
     out = np.full((asks[0].size, len(levels)), np.nan)

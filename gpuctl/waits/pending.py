@@ -1,4 +1,4 @@
-"""Forecasts for all that waits now: one set of simulations of the whole queue, beside Slurm's own estimates."""
+"""Forecasts for all waiting jobs: one set of simulations of the whole queue, next to Slurm's own estimates."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _COLUMNS = [quantiles.ANSWERED.index(level) for level in TOLD.values()]
 def of_all(
     model: Model, log: WaitLog, snapshot: Snapshot | None = None, conf: Sequence[Path] = ()
 ) -> tuple[list[Forecast], tuple[Note, ...]]:
-    """Forecast the waits of all that waits at a log's last instant, from when each could start, waited time included.
+    """Forecast the waits of all jobs that wait at a log's last instant, from eligibility, elapsed wait included.
 
     Args:
         model: trained or loaded.
-        log: of the cluster, up to now, merged with the queue of now where there is one.
-        snapshot: the queue of now: says which jobs wait for something else, and what Slurm itself estimates.
-        conf: files of the site's configuration; empty: the queue goes on in the model's order, on nodes all alike.
+        log: log of the cluster, up to now, merged with the current queue, if any.
+        snapshot: the current queue, with jobs that wait for other reasons, and Slurm's own estimates.
+        conf: files of the site's configuration; empty: simulate in the model's order, on identical nodes.
 
     Returns:
-        the forecasts, and what of the configuration or the queue is taken for something else.
+        the forecasts, and notes on approximations of the configuration or the queue.
     """
     queued = {} if snapshot is None else {each.job: each for each in snapshot.waiting}
     runs, _ = run_times.for_queries(model.run_times, log)
@@ -95,7 +95,7 @@ def of_all(
 
 
 def _priorities(jobs: Sequence[str], queued: Mapping[str, QueuedJob]) -> Floats | None:
-    """Slurm's priorities of jobs, of a task that of its array, NaN: it does not wait; None: some are not told."""
+    """Return Slurm's priorities (a task has that of its array), NaN for a job that does not wait; None if incomplete."""
     if not queued or any(each.priority is None for each in queued.values() if each.row is not None):
         return None
     of = {job: each.priority for job, each in queued.items()}
@@ -103,7 +103,7 @@ def _priorities(jobs: Sequence[str], queued: Mapping[str, QueuedJob]) -> Floats 
 
 
 def _nodes(model: Model, log: WaitLog, snapshot: Snapshot | None) -> int | None:
-    """How many nodes of the simulation are up, where the snapshot says so."""
+    """Return the number of nodes of the simulation that are up, if the snapshot states it."""
     if snapshot is None or snapshot.nodes is None:
         return None
     if model.unit == "nodes":
@@ -118,7 +118,7 @@ def _no_place(size: float) -> Note:
 
 
 def _as_listed(each: QueuedJob, answer: Forecast | None, snapshot: Snapshot) -> Forecast:
-    """What is forecast of a job of the queue, with its reasons and Slurm's estimate."""
+    """Return the forecast of a job of the queue, with its reasons and Slurm's estimate."""
     if answer is None:
         reason = each.reason or note("it is not in accounting, and the queue does not say enough about it")
         return Forecast(each.job, math.nan, (), NONE_, reason)
@@ -134,7 +134,7 @@ def _as_listed(each: QueuedJob, answer: Forecast | None, snapshot: Snapshot) -> 
 
 
 def without_accounting(model: Model, snapshot: Snapshot) -> list[Forecast]:
-    """Forecasts from the jobs alone, given how long each has waited: neither the past nor run times are known."""
+    """Forecast from the jobs alone, given how long each has waited: neither the past nor run times are known."""
     clock = model.clock
     jobs = on_clock(snapshot, clock).unique("job", keep="first", maintain_order=True)
     size = "gpus" if model.unit == "GPUs" else "nodes"
@@ -161,7 +161,7 @@ def without_accounting(model: Model, snapshot: Snapshot) -> list[Forecast]:
 
 
 def _given_waited(curve: Floats, levels: tuple[float, ...], waited_s: float) -> tuple[float, ...]:
-    """Quantiles of a wait of which is known that it is longer; empty: longer than nearly all."""
+    """Return quantiles of a wait that exceeds `waited_s`; empty: it exceeds nearly all."""
     grid, full = quantiles.whole(curve)
     passed = float(np.interp(math.log1p(waited_s), full[:, 0], grid)) if waited_s > 0 else 0.0
     if passed > max(quantiles.LEVELS):

@@ -1,7 +1,7 @@
-"""Quantiles of waits by regression trees: fitted, and put in order.
+"""Quantiles of waits by regression trees: fitted, and sorted.
 
-One forest (LightGBM) a level; where their answers cross they are put in order (Chernozhukov, Fernandez-Val, Galichon,
-2010). `gpuctl.waits.adaptive_quantiles` brings them to hold on later jobs.
+One forest (LightGBM) per level; crossing quantiles are sorted (Chernozhukov, Fernandez-Val, Galichon, 2010).
+`gpuctl.waits.adaptive_quantiles` adapts their coverage to later jobs.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _TAIL = 1.0
 
 @dataclass(frozen=True)
 class Forests:
-    """What answers with quantiles.
+    """Forests that return quantiles.
 
     Attributes:
-        features: names of what it looks at, in order.
+        features: names of their features, in order.
         fitted: trees of each of `LEVELS`, for log(1 + seconds).
-        texts: what LightGBM wrote of each.
-        levels: that are looked up for `ANSWERED`.
+        texts: LightGBM's text of each.
+        levels: levels used for `ANSWERED`.
     """
 
     features: tuple[str, ...]
@@ -55,13 +55,13 @@ class Forests:
     levels: tuple[float, ...] = ANSWERED
 
     def curves(self, rows: Floats) -> Floats:
-        """The fitted levels, in order, of log(1 + seconds) [LEVELS, jobs]."""
+        """Return the fitted levels, sorted, of log(1 + seconds) [LEVELS, jobs]."""
         levels_s = np.stack([forest.answer(rows) for forest in self.fitted])
         found: Floats = np.sort(levels_s.clip(0, _LONGEST), axis=0)
         return found
 
     def answer(self, rows: Floats) -> Floats:
-        """Seconds at each of `ANSWERED` [jobs, ANSWERED]."""
+        """Return the seconds at each of `ANSWERED` [jobs, ANSWERED]."""
         return np.expm1(at_levels(self.curves(rows), self.levels)).T
 
 
@@ -69,11 +69,11 @@ def fit(rows: Floats, wait_s: Floats, weight: Floats, features: Sequence[str], r
     """Fit all levels.
 
     Args:
-        rows: what is known of each job, NaN where it is not [jobs, features].
-        wait_s: what came of it.
-        weight: how many jobs each stands for.
+        rows: features of each job, NaN if unknown [jobs, features].
+        wait_s: its wait.
+        weight: number of jobs that each represents.
         features: names of the columns.
-        rounds: trees a level.
+        rounds: trees per level.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     import lightgbm
@@ -92,7 +92,7 @@ def fit(rows: Floats, wait_s: Floats, weight: Floats, features: Sequence[str], r
 
 
 def at_levels(curves: Floats, levels: Sequence[float]) -> Floats:
-    """Quantiles between those that were fitted, on straight lines [levels, jobs]."""
+    """Interpolate linearly between the fitted quantiles [levels, jobs]."""
     grid, full = whole(curves)
     found = np.empty((len(levels), curves.shape[1]))
     for k, level in enumerate(levels):
@@ -103,7 +103,7 @@ def at_levels(curves: Floats, levels: Sequence[float]) -> Floats:
 
 
 def whole(curves: Floats) -> tuple[Floats, Floats]:
-    """Levels from 0 to 1, and the curves with both ends."""
+    """Return levels from 0 to 1, and the curves with both ends."""
     top = np.minimum(curves[-1:] + _TAIL, _LONGEST)
     return np.array([0.0, *LEVELS, 1.0]), np.concatenate(
         [np.zeros_like(curves[:1]), curves, np.maximum(top, curves[-1:])]

@@ -1,4 +1,4 @@
-"""The jobs of a log as a queue saw them: when each entered it, left it, and gave back what it held."""
+"""The jobs of a log from the view of a queue: when each entered it, left it, and released its resources."""
 
 from __future__ import annotations
 
@@ -60,24 +60,24 @@ POPULATION = {
 
 @dataclass(frozen=True)
 class WaitLog:
-    """Jobs in the order in which they could first start; times are seconds of the log's clock.
+    """Jobs by eligibility; times are seconds of the log's clock.
 
     Attributes:
         name: of the cluster.
         rows: ``job``, ``user``, ``queue``, ``size``, ``time_limit_s``, ``submit_s``, ``hour``, ``weekday``, as
             `gpuctl.predictors.job_table.describe` makes them.
-        ready_s: submission, or when it could start if that was later.
-        leave_s: when it left the queue: its start, or its end where it never ran; infinite: still waiting.
-        end_s: when it gave back what it held; infinite: still running; `leave_s` where it never ran.
+        ready_s: submission or eligibility, whichever is later.
+        leave_s: time at which it left the queue: its start, or its end if it never ran; infinite: still waiting.
+        end_s: time at which it released its resources; infinite: still running; `leave_s` if it never ran.
         started: whether the wait is known.
         taken_s: the last instant in the log.
         zone: IANA zone of hours and weekdays.
         clock: IANA zone of the clock.
-        unit: what a job's size counts: ``GPUs`` or ``nodes``.
-        counts: how many jobs, by the keys of `POPULATION`.
-        width: the most GPUs that a job of the first quarter had on one node; 1: not known, or whole nodes are counted.
-        since_s: jobs that came earlier are there because they waited or ran then; nothing is learnt of their waits.
-        limits: on the GPUs of users, accounts and QOS, as far as they are loaded.
+        unit: unit of a job's size: ``GPUs`` or ``nodes``.
+        counts: numbers of jobs, by the keys of `POPULATION`.
+        width: the most GPUs that a job of the first quarter had on one node; 1: unknown, or whole nodes are counted.
+        since_s: earlier jobs are included because they waited or ran then; their waits are not used for training.
+        limits: loaded limits on the GPUs of users, accounts and QOS.
     """
 
     name: str
@@ -97,23 +97,23 @@ class WaitLog:
 
     @property
     def queues(self) -> tuple[str, ...]:
-        """Names of the queues that jobs have started in, in order; empty: the log names none."""
+        """Return the names of the queues in which jobs have started, in order; empty: the log names none."""
         dated = self.rows["queue"].filter(pl.Series(self.started))
         return tuple(sorted({name for names in dated.unique().to_list() for name in queue_names(names)}))
 
     @property
     def wait_s(self) -> Floats:
-        """Seconds from when it could start to its start; NaN where it did not."""
+        """Return the seconds from eligibility to start; NaN if it did not start."""
         return np.where(self.started, self.leave_s - self.ready_s, np.nan)
 
 
 def queue_names(queue: str) -> list[str]:
-    """The queues that a job names: several, with commas between them, where any of them will do."""
+    """Return the queues that a job names: several, separated by commas, if any of them will do."""
     return [name for name in queue.split(",") if name]
 
 
 def from_store(store: Store, cluster: str | None, queue: Snapshot | None = None) -> tuple[WaitLog, tuple[Note, ...]]:
-    """Read the jobs of one cluster of an open store, and what was found when a queue of now was put beside them.
+    """Read the jobs of one cluster of an open store; return notes on merging them with a current queue.
 
     Raises:
         UsageError: the store has no such cluster, or several and none is named.
@@ -132,12 +132,12 @@ def from_store(store: Store, cluster: str | None, queue: Snapshot | None = None)
 
 
 def _limited(store: Store, log: WaitLog) -> WaitLog:
-    """A log with the limits on GPUs that its store has."""
+    """Return a log with the limits on GPUs of its store."""
     return replace(log, limits=read_limits(store, log.name, log.rows)) if log.unit == "GPUs" else log
 
 
 def latest(log: WaitLog, most: int = LATEST) -> WaitLog:
-    """The latest jobs of a log, at most so many, and those that waited or ran when the first of them came."""
+    """Return the latest jobs of a log, up to a maximum, and those that waited or ran when the first of them arrived."""
     if log.ready_s.size <= most:
         return log
     since = float(log.ready_s[-most])
@@ -175,18 +175,18 @@ def log_of(
         pl.col("submit_s", "eligible_s", "start_s", "end_s").cast(pl.Float64).fill_nan(None)
     )
     eligible = pl.col("eligible_s").fill_null(pl.col("submit_s"))
-    # a job that ran for no second and did not complete was cancelled while it waited
+    # a job that ran for 0 s and did not complete was cancelled while it waited
     ran = pl.col("start_s").is_not_null() & ~(
         (pl.col("start_s") == pl.col("end_s")) & pl.col("state").is_in(_NEVER_STARTED)
     )
     gone = ~ran & pl.col("end_s").is_not_null()
     waiting = ~ran & ~gone & (pl.col("state") == State.PENDING)
-    # clocks are set back: none left before it came
+    # clocks are set back: no job left before it arrived
     ready = pl.max_horizontal("submit_s", pl.min_horizontal(eligible, pl.coalesce("start_s", "end_s", eligible)))
     dated = jobs.with_columns(ready=ready, ran=ran.fill_null(value=False), gone=gone, waiting=waiting)
     submitted = pl.col("submit_s").is_not_null()
     fate = pl.col("ran") | pl.col("gone") | pl.col("waiting")
-    # of jobs that came within one second the one with the lower number came first
+    # of jobs that arrived within one second, the one with the lower number was first
     number = pl.col("job").str.extract(r"^(\d{1,18})(?:\D|$)").cast(pl.Int64)
     rows_kept = dated.filter(submitted & fate).sort("ready", "submit_s", number, "job")
     unit = "nodes" if "gpus" not in jobs.columns or jobs["gpus"].is_null().all() else "GPUs"
@@ -228,7 +228,7 @@ def log_of(
 
 
 def _width(ran: pl.DataFrame) -> int:
-    """GPUs of a node, as the first quarter of the jobs that ran shows it."""
+    """Return the GPUs of a node, estimated from the first quarter of the jobs that ran."""
     if "nodes" not in ran.columns:
         return 1
     early = ran.head(max(ran.height // 4, 1)).filter(pl.col("nodes") > 0)

@@ -1,4 +1,4 @@
-"""The queue and the nodes of one instant, from ``squeue --json`` and ``sinfo --json``, as wait-log rows."""
+"""Queue and nodes at one instant, from ``squeue --json`` and ``sinfo --json``, as rows of a wait log."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ CLOCK_S = 60.0
 
 @dataclass(frozen=True)
 class QueuedJob:
-    """A job that waits.
+    """A waiting job.
 
     Attributes:
         job: its id.
         reason: why its wait cannot be forecast; `NONE`: it waits for nodes only.
-        starts_s: its start as Slurm itself estimates it, since 1970; None: it says none.
-        priority: of Slurm; None: unknown.
-        more: further tasks of an array, or parts of a heterogeneous job, that it stands for.
-        row: of `Snapshot.jobs`; None: it competes for nothing.
+        starts_s: Slurm's own estimate of its start, since 1970; None: none.
+        priority: Slurm's priority; None: unknown.
+        more: further tasks of an array, or parts of a heterogeneous job, that it represents.
+        row: its row of `Snapshot.jobs`; None: it does not compete for resources.
     """
 
     job: str
@@ -63,13 +63,13 @@ class Snapshot:
     """A queue at one instant; seconds since 1970, UTC.
 
     Attributes:
-        taken_s: when it was so.
+        taken_s: time of the snapshot.
         running: jobs that hold nodes, in the columns of `COLUMNS`.
-        waiting: jobs that wait, in the order of the queue's list.
+        waiting: waiting jobs, in the order of the queue's list.
         dated: whether the queue states its time; if not, `taken_s` is the newest instant in it.
-        gpus: of all nodes that are up, 0 where there are none; None: not known.
-        nodes: nodes that are up; None: not known.
-        cut: arrays that wait of which the queue names only the first tasks.
+        gpus: GPUs of all nodes that are up; None: unknown.
+        nodes: nodes that are up; None: unknown.
+        cut: waiting arrays of which the queue lists only the first tasks.
     """
 
     taken_s: float
@@ -82,7 +82,7 @@ class Snapshot:
 
     @property
     def jobs(self) -> pl.DataFrame:
-        """All that hold nodes, and those that wait for nothing else, tasks of arrays one by one."""
+        """Return all jobs that hold nodes or wait only for resources, tasks of arrays one by one."""
         found = list(self.running)
         for each in self.waiting:
             if each.row is not None:
@@ -101,15 +101,15 @@ COLUMNS: dict[str, Any] = {
 
 
 def read_snapshot(data: bytes, path: str, taken_s: float | None = None) -> Snapshot:
-    """Read what ``squeue --json`` printed.
+    """Parse the output of ``squeue --json``.
 
     Args:
         data: its text.
-        path: where it is from, for messages.
-        taken_s: when it was so, if it does not say.
+        path: its origin, for messages.
+        taken_s: its time, if it does not state one.
 
     Raises:
-        InputError: it is no such text, or it says neither a time nor any instant.
+        InputError: it is not such a text, or it has neither a time nor any instant.
     """
     try:
         document = json.loads(data)
@@ -134,9 +134,9 @@ def read_snapshot(data: bytes, path: str, taken_s: float | None = None) -> Snaps
 
 
 def _job(job: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The columns of a job, and the job itself; the state is empty where it neither holds nodes nor waits."""
+    """Return the columns of a job, and the job itself; the state is empty if it neither holds nodes nor waits."""
     states = {word.upper() for word in words(job, "job_state")}
-    # a federated job that another cluster took is revoked here, and may be called pending as well
+    # a federated job that another cluster took is revoked here, and may also be listed as pending
     pending = "PENDING" in states and "REVOKED" not in states
     state = State.PENDING if pending else State.RUNNING if states & _HOLDS else ""
     asks = tres(text(job, "tres_req_str") if pending else text(job, "tres_alloc_str") or text(job, "tres_req_str"))
@@ -193,7 +193,7 @@ def _sum(values: Iterable[float | None]) -> float | None:
 
 
 def _reason(reason: str) -> Note:
-    """Return why the wait of a job cannot be forecast, from the reason that Slurm gives."""
+    """Return why the wait of a job cannot be forecast, from Slurm's reason."""
     if reason in _ONLY_NODES:
         return NONE
     if reason in {"JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue"}:
@@ -210,7 +210,7 @@ def _reason(reason: str) -> Note:
 
 
 def array_tasks(text: str) -> int:
-    """How many tasks a text such as ``0-9:2,12%4`` names; 1 for none."""
+    """Return the number of tasks in a text such as ``0-9:2,12%4``; 1 for none."""
     count = 0
     for part in text.partition("%")[0].split(","):
         found = _TASKS.fullmatch(part.strip())
@@ -221,10 +221,10 @@ def array_tasks(text: str) -> int:
 
 
 def read_nodes(data: bytes, path: str) -> tuple[float, int]:
-    """GPUs of all nodes that are up, and how many nodes these are, from what ``sinfo --json`` printed.
+    """Return the GPUs of all nodes that are up, and the number of these nodes, from the output of ``sinfo --json``.
 
     Raises:
-        InputError: it is no such text.
+        InputError: it is not such a text.
     """
     try:
         document = json.loads(data)
@@ -251,7 +251,7 @@ def read_nodes(data: bytes, path: str) -> tuple[float, int]:
 
 
 def merged(accounting: pl.DataFrame, snapshot: Snapshot, zone: str, name: str) -> tuple[pl.DataFrame, tuple[Note, ...]]:
-    """Accounting with the queue of now: what runs and waits is as the queue says.
+    """Merge accounting with the current queue, which decides which jobs run and wait.
 
     Args:
         accounting: jobs, as `gpuctl.waits.queue_log.log_of` takes them.
@@ -260,14 +260,14 @@ def merged(accounting: pl.DataFrame, snapshot: Snapshot, zone: str, name: str) -
         name: of the cluster.
 
     Returns:
-        the jobs, times by the accounting's clock, and what was found on the way.
+        the jobs, with times by the accounting's clock, and notes on the merge.
 
     Raises:
         InputError: the clocks of both differ.
     """
     now = on_clock(snapshot, zone)
     if accounting["gpus"].is_null().all():
-        # of a log without GPUs, nodes are counted
+        # in a log without GPUs, nodes are counted
         now = now.with_columns(gpus=pl.lit(None, pl.Float64))
     ids = [*now["job"].to_list(), *(each.job for each in snapshot.waiting)]
     taken = _shifted(pl.Series([snapshot.taken_s]), zone)[0]
@@ -304,18 +304,18 @@ def merged(accounting: pl.DataFrame, snapshot: Snapshot, zone: str, name: str) -
 
 
 def on_clock(snapshot: Snapshot, zone: str) -> pl.DataFrame:
-    """The jobs of a queue, by the clock of a zone."""
+    """Return the jobs of a queue, by the clock of a zone."""
     jobs = snapshot.jobs
     return jobs.with_columns(_shifted(jobs[c], zone).alias(c) for c in ("submit_s", "eligible_s", "start_s", "end_s"))
 
 
 def taken_on_clock(snapshot: Snapshot, zone: str) -> float:
-    """When a queue was so, by the clock of a zone."""
+    """Return the time of a queue, by the clock of a zone."""
     return float(_shifted(pl.Series([snapshot.taken_s]), zone)[0])
 
 
 def _shifted(seconds: pl.Series, zone: str) -> pl.Series:
-    """Seconds since 1970 by the clock of a zone, of seconds since 1970 by UTC."""
+    """Convert seconds since 1970 in UTC to seconds since 1970 by the clock of a zone."""
     at = (seconds.cast(pl.Float64) * 1e6).cast(pl.Int64).cast(pl.Datetime("us", "UTC"))
     wall = at.dt.convert_time_zone(zone).dt.replace_time_zone(None)
     return wall.cast(pl.Int64) / 1e6

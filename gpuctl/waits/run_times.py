@@ -1,4 +1,4 @@
-"""Run times that simulations draw: the shares of limits that trees expect of jobs, as known when each came."""
+"""Run times for simulations: the shares of limits that trees predict for jobs, as known at each submission."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FEWEST_OF_USER = 8
 
 
 def rows_of(log: WaitLog) -> pl.DataFrame:
-    """A log's jobs as `limit_share.seen` takes them, each submitted when it could first start."""
+    """Return a log's jobs in the form of `limit_share.seen`, each submitted at its eligibility."""
     ended = _ended(log)
     run = np.full(ended.size, np.nan)
     run[ended] = _run_s(log, ended)
@@ -49,14 +49,14 @@ def rows_of(log: WaitLog) -> pl.DataFrame:
 
 
 def fit(log: WaitLog, seen: Singles, names: Sequence[str], cut: float, fewest: int = FEWEST) -> Shares | None:
-    """Trees from jobs that had ended at an instant; None: too few had.
+    """Fit trees to jobs that had ended at an instant; None: there are too few.
 
     Args:
         log: of the cluster.
-        seen: what was known of each of its jobs [jobs, names].
-        names: of its columns.
+        seen: features of each of its jobs [jobs, names].
+        names: names of its columns.
         cut: s.
-        fewest: ended jobs from which trees are fitted.
+        fewest: least number of ended jobs.
     """
     ended = _ended(log) & (log.end_s < cut)
     if ended.sum() < fewest:
@@ -71,14 +71,14 @@ def fit(log: WaitLog, seen: Singles, names: Sequence[str], cut: float, fewest: i
 def by_part(
     log: WaitLog, seen: Singles, fitted: Sequence[Shares | None], cuts: Sequence[float], end: float = np.inf
 ) -> Floats:
-    """Forecast the run times of a log's jobs, each part by trees of its own [jobs, levels]; NaN: no forecast.
+    """Forecast the run times of a log's jobs, each part by its own trees [jobs, levels]; NaN: no forecast.
 
     Args:
         log: of the cluster.
-        seen: what was known of each of its jobs.
-        fitted: trees, one a cut.
-        cuts: from which second on each answers, ascending.
-        end: from which second on none does.
+        seen: features of each of its jobs.
+        fitted: trees, one per cut.
+        cuts: second from which each is used, ascending.
+        end: second from which none is used.
     """
     run_curves = nothing(log.ready_s.size)
     for shares, first, last in zip(fitted, cuts, [*cuts[1:], end], strict=True):
@@ -89,12 +89,12 @@ def by_part(
 
 
 def for_queries(shares: Shares | None, log: WaitLog, queries: WaitQueries | None = None) -> tuple[Floats, Floats]:
-    """Forecast run times of the jobs of a log that matter, and of queries.
+    """Forecast run times of the relevant jobs of a log, and of queries.
 
     Args:
         shares: fitted on earlier jobs; None: no forecast.
         log: of the cluster.
-        queries: the jobs that come; None: none.
+        queries: the new jobs; None: none.
 
     Returns:
         `limit_share.LEVELS` of the logarithm of the share of its limit that each uses up [jobs, levels], [asks, levels]
@@ -124,7 +124,7 @@ def for_queries(shares: Shares | None, log: WaitLog, queries: WaitQueries | None
 def hold(log: WaitLog, run_curves: Floats) -> bool:
     """Return whether trees forecast run times of the latest jobs at least as well as past jobs did.
 
-    A model may be used on another cluster, or long after its training; past jobs follow what runs now.
+    A model may be used on another cluster, or long after its training; past jobs reflect the present load.
 
     Args:
         log: of the cluster, up to now.
@@ -145,15 +145,15 @@ def hold(log: WaitLog, run_curves: Floats) -> bool:
 
 
 def _drawn(came: Floats, users: NDArray[Any], k: int, before: int) -> Floats:
-    """The shares that stand for the past of a job: of the first so many, its user's last, or the last of all."""
-    if not before:  # it came before any had ended: held against the others
+    """Return the shares that represent the past of a job: of the first `k`, its user's last ones, or the last ones."""
+    if not before:  # it arrived before any had ended: compare it with the others
         return np.delete(came, k)[:POOL]
     own = np.flatnonzero(users[:before] == users[k])[-OWN:]
     return came[own] if own.size >= FEWEST_OF_USER else came[max(before - POOL, 0) : before]
 
 
 def _loss(run_curves: Floats, came: Floats) -> float:
-    """Quantile loss over `limit_share.LEVELS` [jobs, levels], where this came of them [jobs]."""
+    """Return the quantile loss over `limit_share.LEVELS` [jobs, levels] for these outcomes [jobs]."""
     return sum(scores.pinball(run_curves[:, k], came, level) for k, level in enumerate(limit_share.LEVELS))
 
 
@@ -163,7 +163,7 @@ def nothing(jobs: int) -> Floats:
 
 
 def _run_s(log: WaitLog, ended: Mask | Ints) -> Floats:
-    """How long jobs that have ended ran: of others both times may be infinite."""
+    """Return the run times of ended jobs; both times of others may be infinite."""
     found: Floats = log.end_s[ended] - log.leave_s[ended]
     return found
 

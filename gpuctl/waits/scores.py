@@ -1,4 +1,4 @@
-"""How near forecasts of waits come, and whether their intervals hold what they promise."""
+"""Accuracy of forecasts of waits, and coverage of their intervals."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ MEASURES = {
 
 
 def pinball(forecast_s: Floats, wait_s: Floats, level: float) -> float:
-    """Mean pinball loss of answers at one level, s."""
+    """Return the mean pinball loss of answers at one level, s."""
     over = wait_s - forecast_s
     return float(np.maximum(level * over, (level - 1) * over).mean())
 
 
 def crps(answers: Floats, wait_s: Floats) -> float:
-    """Twice the mean pinball loss over the answered levels; of one number, the mean absolute error; s.
+    """Return twice the mean pinball loss over the levels; for one number, the mean absolute error; s.
 
     Args:
         answers: seconds [jobs, levels or 1].
-        wait_s: what came of them.
+        wait_s: actual waits.
     """
     if answers.shape[1] == 1:
         return 2 * pinball(answers[:, 0], wait_s, 0.5)
@@ -53,23 +53,23 @@ def crps(answers: Floats, wait_s: Floats) -> float:
 
 
 def load_levels(load: Floats) -> Ints:
-    """Third of the jobs that each belongs to, by load: 0 light, 1 medium, 2 heavy."""
+    """Return the third of the jobs that each belongs to, by load: 0 light, 1 medium, 2 heavy."""
     place = np.empty(load.size, np.int64)
     place[np.argsort(load, kind="stable")] = np.arange(load.size)
     return place * len(LOADS) // max(load.size, 1)
 
 
 def forecast_classes(forecast_s: Floats) -> Ints:
-    """Which of `FORECASTS` each job belongs to, by its forecast [jobs, levels or 1]."""
+    """Return the class of `FORECASTS` of each job, by its forecast [jobs, levels or 1]."""
     middle = forecast_s[:, 0] if forecast_s.shape[1] == 1 else forecast_s[:, ANSWERED.index(0.5)]
     return np.searchsorted(np.array(_CLASSES_S), middle, side="right")
 
 
 def table(answers: Mapping[str, Floats], wait_s: Floats, load: Floats) -> pl.DataFrame:
-    """One row a forecaster and load level, and one a class of its forecasts.
+    """Return one row per forecaster and load level, and one per class of its forecasts.
 
-    Columns are ``predictor``, ``load``, ``forecast``, ``jobs`` and `MEASURES`; load or forecast is ``all``. Jobs that
-    one of them has no answer for are scored for none, so that all stand for the same jobs.
+    Columns are ``predictor``, ``load``, ``forecast``, ``jobs`` and `MEASURES`; load or forecast is ``all``. A job that
+    one of them cannot answer is scored for none, so that all cover the same jobs.
     """
     all_answered = np.logical_and.reduce([~np.isnan(each[:, 0]) for each in answers.values()])
     third = load_levels(load)
@@ -97,7 +97,7 @@ def table(answers: Mapping[str, Floats], wait_s: Floats, load: Floats) -> pl.Dat
 
 
 def by_queue(forecast_s: Floats, wait_s: Floats, queue: list[str]) -> pl.DataFrame:
-    """One row a queue: ``queue``, ``jobs``, `MEASURES` of one forecaster, and the interval of its coverage."""
+    """Return one row per queue: ``queue``, ``jobs``, `MEASURES` of one forecaster, and the interval of its coverage."""
     names = np.array(queue, dtype=object)
     rows = []
     for name in sorted(set(queue)):
@@ -112,7 +112,7 @@ INTERVAL = ("coverage_low_pct", "coverage_high_pct")
 
 
 def wilson(share_pct: float | None, count: int) -> tuple[float | None, float | None]:
-    """Wilson's 95 % interval of a share of so many independent cases, %."""
+    """Return Wilson's 95 % interval of a share of independent cases, %."""
     if share_pct is None or count == 0:
         return None, None
     p, z = share_pct / 100, 1.959964
@@ -122,7 +122,7 @@ def wilson(share_pct: float | None, count: int) -> tuple[float | None, float | N
 
 
 def held(forecast_s: Floats, wait_s: Floats, load: Floats) -> pl.DataFrame:
-    """What each level promised and held, % of the waits: the columns of the table ``wait_calibration``."""
+    """Return nominal and actual coverage of each level, % of the waits: the columns of ``wait_calibration``."""
     third = load_levels(load)
     rows = []
     for level in ("all", *LOADS):

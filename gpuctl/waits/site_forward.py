@@ -1,8 +1,8 @@
-"""All that waits, run forward by a site's own rules: the policy ``slurm`` of a replay, from the queue as it is.
+"""All waiting jobs, simulated by a site's own rules: the replay policy ``slurm``, from the present queue.
 
-Jobs that run come first and start at once; those that wait come at the log's last instant, as old as they are; then
-come jobs of past days. Run times are those that `gpuctl.waits.forward` draws. What users have used so far is charged
-before. Configured are the order (weights, partitions, tiers), the nodes of partitions, limits, and the two passes.
+Running jobs are submitted first and start at once; waiting jobs are submitted at the log's last instant with their age;
+jobs of past days follow. Run times are those that `gpuctl.waits.forward` draws. Past usage is charged first. The
+configuration sets the order (weights, partitions, tiers), the nodes of partitions, limits, and the two passes.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ STEPS = 400
 
 @dataclass(frozen=True)
 class Forecasts:
-    """What came out.
+    """Result of the simulations.
 
     Attributes:
-        which: jobs of the log that wait and can be simulated.
+        which: waiting jobs of the log that can be simulated.
         samples: their waits from the log's last instant on, s, in ascending order [jobs, simulations].
-        plan: those where all jobs use up their limits and nobody else comes [jobs].
-        notes: what of the configuration or the queue is not as it is.
+        plan: waits if all jobs run to their limits without new submissions [jobs].
+        notes: notes on approximations of the configuration or the queue.
     """
 
     which: Ints
@@ -71,18 +71,18 @@ class Forecasts:
 def of_waiting(
     log: WaitLog, conf: Sequence[Path], order: str, run_curves: Floats | None = None, count: int = forward.SAMPLES
 ) -> Forecasts:
-    """Simulated waits, from the log's last instant on, of all that wait then, by a site's configuration.
+    """Simulate the waits of all waiting jobs from the log's last instant on, by a site's configuration.
 
     Args:
         log: of the cluster.
         conf: files and directories of the configuration.
-        order: of the queue in `forward.of_waiting`; it bears on nothing here.
-        run_curves: run times of the log's jobs by trees; None: run times are drawn from the past alone.
+        order: order of the queue in `forward.of_waiting`; unused here.
+        run_curves: run times of the log's jobs by trees; None: draw run times from the past alone.
         count: simulations.
 
     Raises:
-        UsageError: the configuration is not there.
-        InputError: it cannot be read, or its nodes have no room for any job that waits.
+        UsageError: the configuration does not exist.
+        InputError: it cannot be read, or its nodes fit no waiting job.
     """
     if split := next((path for path in conf if os.pathsep in str(path)), None):
         raise UsageError(f"--slurm-conf {split}: a path with {os.pathsep!r} in it cannot be split")
@@ -125,7 +125,7 @@ def of_waiting(
 
 @dataclass(frozen=True)
 class _World:
-    """What all simulations begin with."""
+    """The initial state of all simulations."""
 
     log: WaitLog
     whole: Workload
@@ -137,7 +137,7 @@ class _World:
     large: NDArray[np.bool_]
 
     def simulation(self, number: int) -> Simulation:
-        """One simulation, or the plan, before its first instant."""
+        """Return one simulation, or the plan, before its first instant."""
         log, now = self.log, self.log.taken_s
         past = np.flatnonzero(log.started & (log.end_s <= now) & (log.end_s > now - CHARGED_S) & ~self.large)
         coming, when = self._coming(number)
@@ -158,7 +158,7 @@ class _World:
         place = np.empty(order.size, np.int64)
         place[rows] = np.arange(order.size)
         assert isinstance(simulation.program, SlurmProgram)  # noqa: S101 - its policy is that
-        # what runs is charged from its start in the simulation on
+        # running jobs are charged from their start in the simulation on
         until = np.concatenate([log.end_s[past], np.full(self.runs.size, now - LEAD_S)])
         ran = until - log.leave_s[np.concatenate([past, self.runs])]
         charged = place[np.concatenate([np.flatnonzero(kind == k) for k in (3, 1)])]
@@ -166,7 +166,7 @@ class _World:
         return simulation
 
     def run(self, simulation: Simulation) -> tuple[Floats, int]:
-        """Seconds from now until each waiting job starts; how many running ones had not by now."""
+        """Return the seconds from now until each waiting job starts, and the number of running jobs not started by now."""
         first = np.array([float(job) for job in simulation.workload.ids], np.float64)
         waits, runs = (
             np.flatnonzero(first < self.waits.size),
@@ -183,7 +183,7 @@ class _World:
         return np.minimum(begins, HORIZON_S), late
 
     def _coming(self, number: int) -> tuple[Ints, Floats]:
-        """Jobs of the past that come again, and when, seconds from now."""
+        """Return past jobs that are submitted again, with times in seconds from now."""
         log, now = self.log, self.log.taken_s
         known = (now - float(log.ready_s[0])) / DAY_S
         if number < 0 or known < 1:
@@ -208,7 +208,7 @@ class _World:
         return min(float(run_of(self.queue, job, 0.0, seeded(number, job if kind == 0 else job + 7))), limit)
 
     def _left(self, number: int) -> tuple[Floats, Floats]:
-        """How much longer each running job runs, and may run."""
+        """Return the remaining run time of each running job, and the remaining limit."""
         elapsed = self.log.taken_s - self.log.leave_s[self.runs]
         limit = self.queue.limit[self.runs]
         run = (
@@ -225,14 +225,14 @@ class _World:
 
 
 def _cluster(site: Site, log: WaitLog, whole: Workload) -> Cluster:
-    """The nodes of a configuration; each counts as one where the log counts nodes."""
+    """Return the nodes of a configuration; each counts as one if the log counts nodes."""
     if log.unit == "nodes":
         site = replace(site, nodes=tuple(replace(node, gpus=1, gpu_type=None) for node in site.nodes))
     return cluster_of(site, whole)
 
 
 def _workload(log: WaitLog) -> Workload:
-    """All jobs of a log, as a replay takes them."""
+    """Return all jobs of a log in the form of a replay."""
     jobs = log.ready_s.size
     partition = [name.partition(",")[0] for name in log.rows["queue"].to_list()]
     queues, users = dict.fromkeys(partition), dict.fromkeys(log.rows["user"].to_list())
@@ -267,7 +267,7 @@ def _workload(log: WaitLog) -> Workload:
 
 
 def _gathered(whole: Workload, jobs: Ints, names: Ints, times: tuple[Floats, ...]) -> Workload:
-    """Some jobs, also several times, with names and times of their own: submission, eligible, run time, limit."""
+    """Select jobs, possibly repeatedly, with new names and times: submission, eligible, run time, limit."""
     submit, eligible, run, limit = times
     return replace(
         gather(whole, jobs), ids=tuple(map(str, names.tolist())), app=np.arange(jobs.size, dtype=np.int64),

@@ -1,4 +1,4 @@
-"""The compiled loop over a log that writes what was known of queue and cluster at each of some instants."""
+"""The compiled loop over a log that writes what was known of queue and cluster at some instants."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HOUR_S, DAY_S = 3600.0, 86_400.0
 
 @inner
 def _learn(means, row, wait):  # type: ignore[no-untyped-def]
-    """Let a group know of a wait: the last one, and two running means of log(1 + seconds)."""
+    """Update a group with a wait: the last one, and two running means of log(1 + seconds)."""
     log_wait = np.log(1.0 + max(wait, 0.0))
     if means[row, 0] < 0:
         means[row, 1] = means[row, 2] = log_wait
@@ -37,7 +37,7 @@ def _learn(means, row, wait):  # type: ignore[no-untyped-def]
 
 @inner
 def _queue(now, line, length, gone, ready, size, limit, queue, user, own, out):  # type: ignore[no-untyped-def]
-    """Write what waits: in all, of the same queue, of the same user, and smaller or larger than the job itself."""
+    """Write the features of waiting jobs: in total, of the same queue, of the same user, smaller and larger ones."""
     oldest = 0.0
     for k in range(length):
         j = line[k]
@@ -66,7 +66,7 @@ def _queue(now, line, length, gone, ready, size, limit, queue, user, own, out): 
 
 @inner
 def _running(now, held, count, leave, size, limit, queue, user, own, most, until, nodes, slots, out):  # type: ignore[no-untyped-def]
-    """Write what runs, what is free, and what will be by their limits; fill the slots of a plan."""
+    """Write the running and free resources, now and by limits; fill the slots of a plan."""
     for k in range(count):
         j = held[k]
         left = max(leave[j] + limit[j] - now, 0.0)
@@ -89,7 +89,7 @@ def _running(now, held, count, leave, size, limit, queue, user, own, most, until
 
 @inner
 def _plan(line, length, gone, size, limit, own, slots):  # type: ignore[no-untyped-def]
-    """The planned wait of a new job behind the first of those that wait, h."""
+    """Return the planned wait of a new job behind the first of the waiting jobs, h."""
     done = 0
     for k in range(length):
         j = line[k]
@@ -111,29 +111,29 @@ def sweep(  # type: ignore[no-untyped-def]
     when, kind, of, ready, leave, wait, size, limit, queue, user, keys, means, asks, own, own_keys, own_job, out,
     watched,
 ):  # fmt: skip
-    """Go through a log's events, and write at each instant asked about what was known just before it.
+    """Replay a log's events, and write at each query's instant what was known just before it.
 
-    What happens at the instant itself is not known yet, but for jobs that entered the queue before the job asked about.
+    Events at the instant itself are not known yet, except jobs that entered the queue before the queried job.
 
     Args:
         when: time of each event, s, in order.
         kind: of each event.
         of: job of each event.
-        ready: when each job could first start, s, in order.
-        leave: when it left the queue, s.
-        wait: how long it waited, s; NaN where it never started.
-        size: what it asks for.
+        ready: eligibility of each job, s, in order.
+        leave: time at which it left the queue, s.
+        wait: its wait, s; NaN if it never started.
+        size: its size.
         limit: its time limit, s.
         queue: number of its queue.
         user: number of its user.
         keys: groups of each job, rows of `means` [jobs, GROUPS].
         means: last wait and running means of each group, log(1 + s); below 0: none yet. Changed [groups, 3].
         asks: seconds, ascending [asks].
-        own: size, limit, queue and user of the jobs asked about [asks, OWN].
-        own_keys: groups of each of them; below 0: a group that the log does not have [asks, GROUPS].
-        own_job: which job of the log each is; the number of jobs where it is none [asks].
-        out: written [asks, FEATURES]; -1 where there is nothing yet.
-        watched: steps done are those asked about (`gpuctl.compiled.background_loop`).
+        own: size, limit, queue and user of the queried jobs [asks, OWN].
+        own_keys: groups of each of them; below 0: a group that the log lacks [asks, GROUPS].
+        own_job: number of each in the log; the number of jobs if it is not in it [asks].
+        out: written [asks, FEATURES]; -1 if there is nothing yet.
+        watched: steps done are queries (`gpuctl.compiled.background_loop`).
     """
     jobs = ready.size
     line, held, place = np.empty(jobs, np.int64), np.empty(jobs, np.int64), np.empty(jobs, np.int64)
@@ -151,7 +151,7 @@ def sweep(  # type: ignore[no-untyped-def]
         while at < when.size and (when[at] < now or (when[at] == now and kind[at] == ENTER and of[at] < own_job[n])):
             j = of[at]
             if when[at] > clock:
-                # all of the instant before has happened
+                # all events before the instant have been processed
                 most, clock = max(most, used), when[at]
             if kind[at] == ENTER:
                 line[length] = j

@@ -38,12 +38,12 @@ NO_SLURM = note("Slurm's own estimate is not compared: accounting does not hold 
 
 
 def result(trained: TrainedModel, sources: Sequence[SourceInfo], command: str) -> Analysis:
-    """Everything that a training found out.
+    """Return the complete result of a training.
 
     Args:
         trained: by `gpuctl.waits.learn.train`.
         sources: the files that the jobs came from.
-        command: the command line, as the user gave it.
+        command: the command line, as given by the user.
     """
     tables = (_scores(trained), _calibration(trained), _by_queue(trained), _population(trained))
     return analysis_of(
@@ -53,7 +53,7 @@ def result(trained: TrainedModel, sources: Sequence[SourceInfo], command: str) -
 
 
 def settings(trained: TrainedModel) -> dict[str, Note]:
-    """The choices that shape the figures; words and dates of ours."""
+    """Return the settings that shape the figures, as fixed words and dates."""
     cuts = ", ".join(_date(cut) for cut in trained.cut_s)
     texts = {
         "wait": "from when a job can first start to its start; of jobs that started",
@@ -95,7 +95,7 @@ def _run_times(trained: TrainedModel) -> str:
 
 
 def about(trained: TrainedModel, sources: Sequence[SourceInfo]) -> dict[str, Any]:
-    """What the card of the model says; the same jobs give the same card, wherever the log lies."""
+    """Return the entries of the model's card; the same jobs give the same card, wherever the log is stored."""
     return {
         "title": f"Waits on {trained.log.name}",
         "what": "Forecasts how long a job waits from when it can first start, in seconds: nine quantiles, from the "
@@ -124,7 +124,7 @@ def about(trained: TrainedModel, sources: Sequence[SourceInfo]) -> dict[str, Any
 
 
 def described() -> dict[str, str]:
-    """What each feature is that trees look at."""
+    """Return the meaning of each feature of the trees."""
     return {**features.described(), **forward.FEATURES}
 
 
@@ -132,7 +132,7 @@ def forecasts(
     found: Sequence[Forecast], cluster: Note, settings_: dict[str, Note], command: str, sources: Sequence[SourceInfo],
     *, warnings: Sequence[Note] = (),
 ) -> Analysis:  # fmt: skip
-    """Forecast waits, one row a job."""
+    """Return forecast waits, one row per job."""
     rows = [
         (f.job, *(f.answers or (None,) * len(TOLD)), _known(f.waited_s), _known(f.slurm_s), f.method, str(f.reason))
         for f in found
@@ -183,7 +183,7 @@ def _scored(trained: TrainedModel) -> pl.DataFrame:
 
 
 def _own(trained: TrainedModel) -> tuple[np.ndarray[Any, Any], pl.DataFrame]:
-    """What the model's method says of the jobs scored, and those jobs; without those that it has no answer for."""
+    """Return the forecasts of the model's method for the scored jobs that it can answer, and those jobs."""
     forecast_s = trained.answers[trained.model.method]
     texts = ~np.isnan(forecast_s[:, 0])
     return forecast_s[texts], trained.tested.filter(pl.Series(texts))

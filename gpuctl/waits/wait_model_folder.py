@@ -1,4 +1,4 @@
-"""The folder of a model of waits: what is written, and what is checked before any of it is believed."""
+"""The folder of a model of waits: its files, and the checks on loading them."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ _SETS = {"blend": learn.BLENDED, "boosted": features.ALL, "job_only": features.O
 
 
 def save(path: Path, model: learn.Model, about: Mapping[str, Any]) -> None:
-    """Save a trained model; one that is there is replaced.
+    """Save a trained model; an existing one is replaced.
 
     Args:
         path: of the folder.
         model: trained or loaded.
-        about: what its card says, see `gpuctl.predictors.card.save_folder`.
+        about: entries of its card, see `gpuctl.predictors.card.save_folder`.
 
     Raises:
-        UsageError: something else is there, or it cannot be written to.
+        UsageError: something else is there, or it is not writable.
     """
     forests = {name: getattr(model, name) for name in _SETS}
     settings = {
@@ -58,10 +58,10 @@ def save(path: Path, model: learn.Model, about: Mapping[str, Any]) -> None:
 
 
 def load(path: Path) -> learn.Model:
-    """Load a model of waits; nothing in its folder is run, and nothing believed that was not checked.
+    """Load a model of waits; nothing in its folder is run, and all of it is checked.
 
     Raises:
-        InputError: there is none, or it is truncated, changed, foreign, or of another version.
+        InputError: it is missing, truncated, changed, of another kind, or of another version.
     """
     folder = load_folder(path, learn.KIND)
     found = folder.json(SETTINGS)
@@ -116,7 +116,7 @@ def _run_times(level: float) -> str:
 
 
 def _shares(folder: Folder, names: list[str]) -> limit_share.Shares | None:
-    """Trees that forecast run times; None: run times are drawn from the past alone."""
+    """Return the trees that forecast run times; None: draw run times from the past alone."""
     if not names:
         return None
     files = tuple(map(_run_times, limit_share.LEVELS))
@@ -138,7 +138,7 @@ _RISING = f"{len(quantiles.ANSWERED)} numbers that rise between 0 and 1"
 
 
 def _rises(levels: Any) -> bool:
-    """Whether these are levels, in order, that can be looked up for `quantiles.ANSWERED`."""
+    """Return whether these are ascending levels that can be used for `quantiles.ANSWERED`."""
     good = isinstance(levels, list) and len(levels) == len(quantiles.ANSWERED) and all(map(trees.finite, levels))
     return good and all(0 < a <= b < 1 for a, b in zip(levels, [*levels[1:], levels[-1]], strict=True))
 
