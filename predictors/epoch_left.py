@@ -130,5 +130,5 @@ def rest_by_bytes(profile: Series, epochs: Epochs) -> Rest | None:
 
 
 def _reached(profile: Series, level: float, size: float) -> float:
-    """Return the second by which `level` bytes, less the tolerance `ALMOST`, were read, or the start of a pause then."""
+    """Return the second by which `level` bytes, less `ALMOST`, were read, or the start of a pause at that time."""
     return profile.step * int(np.searchsorted(profile.total, level - ALMOST * size))

@@ -172,7 +172,7 @@ def queue_curves(
 
 
 def _own_places(log: WaitLog, queries: pl.DataFrame, at: Floats) -> NDArray[np.int64]:
-    """Return each job's number in the log, by name and instant, so that it does not wait for itself; else their number."""
+    """Return each job's row in the log by name and instant, so that it does not wait for itself; else the row count."""
     known = {
         (job, when): k
         for k, (job, when) in enumerate(zip(log.rows["job"].to_list(), log.ready_s.tolist(), strict=True))

@@ -95,7 +95,7 @@ def of_all(
 
 
 def _priorities(jobs: Sequence[str], queued: Mapping[str, QueuedJob]) -> Floats | None:
-    """Return Slurm's priorities (a task has that of its array), NaN for a job that does not wait; None if incomplete."""
+    """Return Slurm's priorities (of a task, its array's), NaN for a job that does not wait; None if incomplete."""
     if not queued or any(each.priority is None for each in queued.values() if each.row is not None):
         return None
     of = {job: each.priority for job, each in queued.items()}

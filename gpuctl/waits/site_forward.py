@@ -166,7 +166,7 @@ class _World:
         return simulation
 
     def run(self, simulation: Simulation) -> tuple[Floats, int]:
-        """Return the seconds from now until each waiting job starts, and the number of running jobs not started by now."""
+        """Return the seconds until each waiting job starts, and the number of running jobs not started by now."""
         first = np.array([float(job) for job in simulation.workload.ids], np.float64)
         waits, runs = (
             np.flatnonzero(first < self.waits.size),
