@@ -96,8 +96,8 @@ def for_queries(
         watched: of `gpuctl.compiled.background_loop.watch`; at the end, the number of simulated jobs and the effort.
 
     Returns:
-        seconds, in ascending order, and those of a plan in which limits are used up and nobody else comes; NaN: not
-        simulated (not wanted, or behind a queue that takes too long), of no size, or larger than all nodes
+        seconds, in ascending order, and those of a plan in which all jobs run to their limits without new submissions;
+        NaN: not simulated (not wanted, or behind a queue that takes too long), of no size, or larger than all nodes
         [asks, count], [asks].
     """
     curve, own_curve = run_curves or (run_times.nothing(log.ready_s.size), run_times.nothing(queries.ready_s.size))
@@ -169,8 +169,8 @@ def of_waiting(
         run_curves: run times of the log's jobs by trees; None: draw run times from the past alone.
 
     Returns:
-        which jobs of the log they are; seconds, in ascending order [jobs, count]; those of a plan [jobs]. What does not
-        start within `HORIZON_S` has that many seconds.
+        numbers of the jobs in the log; seconds, in ascending order [jobs, count]; those of a plan [jobs]. A job that
+        does not start within `HORIZON_S` has that many seconds.
     """
     now = log.taken_s
     s = at_end(log, order, run_curves, nodes or 1)
