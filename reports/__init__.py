@@ -1,1 +1,1 @@
-"""Renders results: terminal, files, HTML. Knows results, never the store."""
+"""Renders results: terminal, files, HTML. Depends on results only, never on the store."""

@@ -1,6 +1,6 @@
-"""Words for readers: headings, values as text, strings that cannot disturb a terminal or a page.
+"""Text for readers: headings, values as text, strings that cannot disturb a terminal or a page.
 
-How numbers are rounded and scaled is `gpuctl.core.numbers`; exports carry the values themselves.
+`gpuctl.core.numbers` rounds and scales numbers; exports carry the values themselves.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ _LABELS = {
 
 
 def visible(text: str) -> str:
-    r"""Write out every character that has no glyph of its own, or that would move others about.
+    r"""Escape every character that has no glyph or that would move others.
 
-    Control characters (and so every escape sequence), zero-width and direction-changing characters, lone
-    surrogates and codes that are no characters become ``\x1b``, ``\u202e`` and the like; everything else stays.
+    Control characters (and so every escape sequence), zero-width and direction-changing characters, lone surrogates and
+    invalid codes become ``\x1b``, ``\u202e`` and the like; everything else stays.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -59,7 +59,7 @@ def visible(text: str) -> str:
 
 
 def _is_none(char: str) -> bool:
-    """Whether this code stands for no character and never will, as U+FFFE does: XML may not hold some of them."""
+    """Return whether this code never stands for a character, as U+FFFE: XML does not allow some of them."""
     code = ord(char)
     return code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF
 
@@ -74,7 +74,7 @@ def _escaped(char: str) -> str:
 def heading(column: Column) -> tuple[str, str]:
     """Return a column's heading and its unit, each shown once: ``wait_p50_min`` is ``("wait p50", "min")``.
 
-    The unit is empty where the column has none or the heading already includes it.
+    The unit is empty if the column has none or the heading already includes it.
     """
     unit = "" if column.unit in {"-", ""} else column.unit
     name = column.name
@@ -91,10 +91,10 @@ def heading(column: Column) -> tuple[str, str]:
 
 
 def shown(value: object, unit: str = "-") -> str:
-    """Return a value as it is written for reading: rounded (`gpuctl.core.numbers`), escaped, never empty.
+    """Return a value as text for reading: rounded (`gpuctl.core.numbers`), escaped, never empty.
 
     Args:
-        value: what a Polars frame holds: text, number, time, list, or None.
+        value: a value of a Polars frame: text, number, time, list, or None.
         unit: the column's unit.
 
     Returns:
@@ -131,12 +131,12 @@ class ShownColumn:
 
     Attributes:
         label: its heading.
-        unit: its unit, empty where it has none or the heading says it.
+        unit: its unit, empty if it has none or the heading includes it.
         description: its definition.
-        cells: its values for reading, as many as were asked for.
-        values: the same values as they are.
-        numeric: true for numbers (set to the right).
-        kind: ``number``, ``time`` or ``text``: how its values compare.
+        cells: its values for reading, up to the requested number.
+        values: the exact values.
+        numeric: true for numbers (right-aligned).
+        kind: ``number``, ``time`` or ``text``: how its values are sorted.
     """
 
     name: str
@@ -154,8 +154,8 @@ def shown_columns(table: ResultTable, limit: int | None = None, units: Units | N
 
     Args:
         table: a result table.
-        limit: only the first so many rows.
-        units: of the durations of the result that it is of; by default of the table alone.
+        limit: most rows.
+        units: units of durations in its result; by default of the table alone.
     """
     units = units or Units([table])
     frame = table.frame if limit is None else table.frame.head(limit)
@@ -186,6 +186,6 @@ def _shown_column(table: ResultTable, column: Column, series: pl.Series, units: 
 
 
 def between(low: float, high: float) -> str:
-    """A share in per cent as the range that it is known to: ``41 to 48 %``, or ``43.2 %`` where that is narrow."""
+    """Return a share in per cent as the range that it is known to: ``41 to 48 %``, or ``43.2 %`` if that is narrow."""
     least, most = math.floor(low + 1e-6), math.ceil(high - 1e-6)
     return f"{least} to {most}\u00a0%" if most - least > 1 else f"{shown((low + high) / 2, '%')}\u00a0%"

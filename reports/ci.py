@@ -1,4 +1,4 @@
-"""What a CI shows of a report: a short summary in Markdown, and the checks as JUnit XML."""
+"""Output for CI systems: a short summary in Markdown, and the checks as JUnit XML."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def write_markdown(summary: Analysis, path: Path) -> None:
-    """Write a short summary: checks that failed, what stands out, and what changed against the baseline.
+    """Write a short summary: failed checks, findings, and changes against the baseline.
 
     Args:
         summary: from `gpuctl.reports.report.summarize`.
@@ -41,7 +41,7 @@ def write_markdown(summary: Analysis, path: Path) -> None:
 
 
 def write_junit(summary: Analysis, path: Path) -> None:
-    """Write the checks as JUnit XML, a test case for each value that a condition means.
+    """Write the checks as JUnit XML, one test case per value that a condition applies to.
 
     Args:
         summary: from `gpuctl.reports.report.summarize`.
@@ -102,7 +102,7 @@ def _changed(summary: Analysis) -> list[dict[str, Any]]:
     table = summary.table("metrics")
     if table is None:
         return []
-    # of what is per cent itself, points count; what was 0 has no per cent of it, and comes first
+    # for a value in per cent, points count; a value that was 0 has no relative change, and comes first
     by = pl.when(pl.col("unit") == "%").then(pl.col("change")).otherwise(pl.col("change_pct"))
     by = pl.when(by.is_null() & (pl.col("change") != 0)).then(math.inf).otherwise(by.abs())
     frame = table.frame.filter(by >= 0.05).sort(by, descending=True, maintain_order=True)
@@ -119,7 +119,7 @@ def _changed_by(row: dict[str, Any]) -> str:
 
 
 def _judged(row: dict[str, Any]) -> str:
-    """Which way is better. Whether it got better is not said: one period differs from the next by chance, too."""
+    """Return which direction is better. No judgement on the change itself: periods also differ by chance."""
     return f" ({row['better']} is better)" if row["better"] else ""
 
 
@@ -141,5 +141,5 @@ def _junit(summary: Analysis) -> ET.Element:
 
 
 def _plain(text: str) -> str:
-    """Text that XML 1.0 can carry and that shows what it holds."""
+    """Return text that XML 1.0 can carry, with other characters made visible."""
     return _NO_XML.sub("\ufffd", visible(text))

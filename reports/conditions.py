@@ -1,9 +1,9 @@
-"""Conditions on metrics, as ``gpuctl report --fail-if`` takes them: read, and held against what was measured.
+"""Conditions on metrics for ``gpuctl report --fail-if``: parsed, and compared with measured values.
 
-A condition is ``METRIC OP NUMBER`` or ``METRIC OP baseline``, the latter with ``* NUMBER``, ``+ NUMBER`` or
-``- NUMBER`` after it; OP is one of ``> >= < <= == !=``. ``METRIC{label=value}`` means the value with that label,
-``{label=*}`` each of them; without braces it means the value that has no labels, or all of them where each has some.
-``{result=NAME}`` means one of several results.
+A condition is ``METRIC OP NUMBER`` or ``METRIC OP baseline``, the latter with ``* NUMBER``, ``+ NUMBER`` or ``-
+NUMBER`` after it; OP is one of ``> >= < <= == !=``. ``METRIC{label=value}`` selects the value with that label,
+``{label=*}`` each of them; without braces, the value that has no labels, or all if each has some. ``{result=NAME}``
+selects one of several results.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ _LABEL = re.compile(r'\s*([a-z_]+)\s*=\s*("(?:[^"\\]|\\.)*"|[^",{}]*)\s*(,|$)', 
 
 @dataclass(frozen=True)
 class Condition:
-    """One condition; where it holds, the report fails.
+    """One condition; if it holds, the report fails.
 
     Attributes:
-        text: as the user gave it.
+        text: as given by the user.
         name: of the metric.
         labels: wanted labels; ``*`` for any value.
         op: one of `OPERATORS`.
-        limit: the number; that which the baseline is changed by, where there is a `sign`.
-        baseline: whether it is held against the baseline.
+        limit: the number; if there is a `sign`, the operand applied to the baseline.
+        baseline: whether it compares with the baseline.
         sign: ``*``, ``+``, ``-``, or empty for the baseline itself.
     """
 
@@ -72,15 +72,15 @@ class Condition:
 
 @dataclass(frozen=True)
 class Check:
-    """A condition held against one value.
+    """A condition compared with one value.
 
     Attributes:
-        condition: which.
+        condition: the condition.
         result: name of the result checked.
-        key: metric and labels; as asked for where there is no value.
-        value: as measured; None where it was not.
-        limit: what it was held against; None where there is no such baseline.
-        failed: whether the condition holds, or could not be held against anything.
+        key: metric and labels; as in the condition if there is no value.
+        value: the measured value; None if there is none.
+        limit: the limit; None if there is no such baseline.
+        failed: whether the condition holds, or could not be evaluated.
     """
 
     condition: Condition
@@ -92,12 +92,12 @@ class Check:
 
 
 def parse(text: str) -> Condition:
-    """Read a condition.
+    """Parse a condition.
 
     Raises:
-        UsageError: it is none, or names no metric.
+        UsageError: it is not a condition, or names no metric.
     """
-    # an argument that is no UTF-8 holds halves of surrogates
+    # an argument that is not UTF-8 holds lone surrogates
     text = storable(text)
     found = _CONDITION.fullmatch(text)
     if found is None:
@@ -149,20 +149,20 @@ def _number(text: str, whole: str) -> float:
 
 
 def relabelled(condition: Condition, change: Callable[[str, str], str]) -> Condition:
-    """A condition with other values of its labels.
+    """Return a condition with other values of its labels.
 
     Args:
-        condition: which.
-        change: a label and a value of it -> the value to be meant; values that are ``*`` are not asked for.
+        condition: the condition.
+        change: maps a label and its value to the new value; not called for ``*``.
     """
     labels = {label: text if text == "*" else change(label, text) for label, text in condition.labels.items()}
-    # an operator stands before any number, and after all braces
+    # an operator precedes any number, and follows all braces
     rest = condition.text[condition.text.rfind("}") + 1 if condition.labels else len(condition.name) :]
     return replace(condition, labels=labels, text=f"{written(condition.name, tuple(labels.items()))} {rest.strip()}")
 
 
 def rekeyed(key: str, change: Callable[[str, str], str]) -> str:
-    """A metric's name with its labels, as in a table of metrics, with other values of them; else as it is."""
+    """Return a metric's name with other values of its labels, as in a table of metrics; without labels, unchanged."""
     name, brace, labels = key.partition("{")
     try:
         found = _labels(brace + labels, key) if brace and labels.endswith("}") else {}
@@ -174,19 +174,19 @@ def rekeyed(key: str, change: Callable[[str, str], str]) -> str:
 def check(
     condition: Condition, result: str, values: Sequence[Value], before: Mapping[str, float] | None
 ) -> list[Check]:
-    """Hold a condition against what was measured in one result.
+    """Evaluate a condition on the values of one result.
 
     Args:
         condition: which.
         result: the result's name.
-        values: all that was measured in it.
-        before: the baseline's values by key; None where there is no baseline.
+        values: all its measured values.
+        before: the baseline's values by key; None if there is no baseline.
 
     Returns:
-        one check for each value that is meant; one without a value where there is none, and that one has failed.
+        one check per selected value; if there is none, one failed check without a value.
 
     Raises:
-        UsageError: the condition names the baseline, and there is none.
+        UsageError: the condition refers to a missing baseline.
     """
     if condition.baseline and before is None:
         raise UsageError(f"--fail-if {condition.text!r}: there is no baseline", hint="add --baseline FILE.json")

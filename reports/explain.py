@@ -1,6 +1,6 @@
-"""Says in words what is known of a job; the terminal and the page show the same blocks of items.
+"""The explanation of a job in words; the terminal and the page show the same blocks of items.
 
-JSON has the record itself. Everything from logs is written out or escaped where it is shown.
+JSON has the record itself. Text from logs is escaped on output.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ class Item:
     """One line of a block.
 
     Attributes:
-        kind: ``head`` (what follows is about), ``text``, ``fact`` (label and value), ``code`` (a line of a log) or
+        kind: ``head`` (a subheading), ``text``, ``fact`` (label and value), ``code`` (a line of a log) or
             ``note``.
-        text: the words, or the value.
-        label: of a fact; where a line stands.
+        text: the text, or the value.
+        label: name of a fact; position of a line of a log.
     """
 
     kind: Literal["head", "text", "fact", "code", "note"]
@@ -73,7 +73,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Bar:
-    """A time in which an attempt waited or ran: per cent of the figure's width, and the words for it."""
+    """A period in which an attempt waited or ran: per cent of the figure's width, and its description."""
 
     kind: Literal["waiting", "running"]
     start_pct: float
@@ -83,13 +83,13 @@ class Bar:
 
 @dataclass(frozen=True)
 class Timeline:
-    """When each attempt waited and ran.
+    """The times at which each attempt waited and ran.
 
     Attributes:
         rows: name and bars of each.
         first: time at the left edge.
         last: time at the right edge.
-        left_out: so many attempts are not drawn.
+        left_out: number of attempts that are not drawn.
     """
 
     rows: tuple[tuple[str, tuple[Bar, ...]], ...]
@@ -100,7 +100,7 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Block:
-    """One heading and what stands under it; `name` is its place in the page."""
+    """A heading and its items; `name` is its anchor in the page."""
 
     name: str
     title: str
@@ -108,7 +108,7 @@ class Block:
 
 
 def blocks(found: Explanation) -> tuple[Block, ...]:
-    """Return what is to be shown, in order; blocks without anything to say are left out."""
+    """Return the blocks to show, in order, without empty ones."""
     failed = any(tried.cause for tried in found.attempts)
     made = (
         ("job", "The job", _facts(found)),
@@ -127,7 +127,7 @@ def blocks(found: Explanation) -> tuple[Block, ...]:
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """Return whole numbers in short: ``0-3, 6``."""
+    """Return integers in short: ``0-3, 6``."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and number == runs[-1][1] + 1:
@@ -246,7 +246,7 @@ def _wait(wait: Wait) -> Iterator[Item]:
 
 
 def _parts(wait: Wait, whole: float, unit: Unit) -> Iterator[Item]:
-    """What the wait was for: the causes that are sure, or those that it may have been for."""
+    """Return the causes of the wait: the certain ones, or the possible ones."""
     possible = [part for part in wait.parts if part.high_s > 0]
     ranges = {part.cause: (part.low_s, part.high_s) for part in possible}
     if wait.main is None and len(may_be_main(ranges)) > 1:
@@ -396,7 +396,7 @@ def _decisions(found: Explanation) -> Iterator[Item]:
 
 
 def timeline(found: Explanation) -> Timeline | None:
-    """Return the figure of the page; None where no attempt has a known time."""
+    """Return the figure of the page; None if no attempt has a known time."""
     tries: list[tuple[str, Wait | None, datetime | None, datetime | None, str]] = []
     if found.never_started is not None:
         tries.append(("no attempt", found.never_started, None, None, ""))
@@ -458,11 +458,11 @@ def print_explanation(
     """Print an explanation for people; nothing is cut, lines wrap.
 
     Args:
-        found: what to print.
-        console_width: characters of a line; asked of the terminal where None.
-        color: with colours and bold type or without; None for what suits the stream.
-        file: where to print to; standard output where None.
-        pictures: show when it waited and ran, too.
+        found: the explanation.
+        console_width: characters of a line; None: that of the terminal.
+        color: use colours and bold type; None: if the stream suits.
+        file: output stream; None: standard output.
+        pictures: also show when it waited and ran.
     """
     from rich.padding import Padding
     from rich.text import Text
@@ -500,6 +500,6 @@ def print_explanation(
 
 
 def render_explanation(found: Explanation) -> str:
-    """Return an explanation as one HTML page that needs nothing else."""
+    """Return an explanation as one self-contained HTML page."""
     drawn = timeline(found)
     return render_page("explain.html.j2", found=found, title=title(found), blocks=blocks(found), timeline=drawn)

@@ -1,7 +1,7 @@
-"""The one registry of what is drawn from which table: on the page, and below a table in a terminal.
+"""The registry of charts by table: for the page, and below a table in a terminal.
 
-The charts of an analysis stand in the header of its SQL. Those of other results stand here, in the same words. A table
-that others' SQL made carries its own (`gpuctl.core.results.ResultTable.charts`).
+The header of an analysis's SQL declares its charts. Those of other results are declared here, in the same syntax. A
+table from third-party SQL carries its own (`gpuctl.core.results.ResultTable.charts`).
 """
 
 from __future__ import annotations
@@ -109,38 +109,38 @@ CAUSES = next(chart.y for chart in _OURS if chart.table == "delay_by_size")
 
 
 def own(analysis: Analysis) -> tuple[Chart, ...]:
-    """The charts that a result's tables carry."""
+    """Return the charts that a result's tables carry."""
     return tuple(chart for t in analysis.tables for text in t.charts for chart in declared(t.name, text, t.title))
 
 
 def on_page(analysis: Analysis) -> tuple[Chart, ...]:
-    """The charts that a page draws of this kind of result, of tables that it lacks, too."""
+    """Return the charts that a page has for this kind of result, including those of missing tables."""
     names = {table.name for table in analysis.tables}
     groups = [group for group in GROUPS if any(chart.table in names for chart in on(group, "page"))]
     return on((*_but_own((chart for group in groups for chart in group), analysis), *own(analysis)), "page")
 
 
 def in_terminal(analysis: Analysis) -> tuple[Chart, ...]:
-    """The charts that a terminal draws, in the order in which they stand below a table."""
+    """Return the charts that a terminal draws, in their order below a table."""
     return on((*_but_own(_OURS, analysis), *own(analysis)), "terminal")
 
 
 def _but_own(charts: Iterable[Chart], analysis: Analysis) -> tuple[Chart, ...]:
-    """Some charts, without those of tables that carry their own."""
+    """Return charts without those of tables that carry their own."""
     carried = {table.name for table in analysis.tables if table.charts}
     return tuple(chart for chart in charts if chart.table not in carried)
 
 
 def on(charts: Iterable[Chart], medium: str) -> tuple[Chart, ...]:
-    """Those of some charts that are drawn in a medium."""
+    """Return the charts for a medium."""
     return tuple(chart for chart in charts if chart.medium == medium)
 
 
 def called(name: str, medium: str) -> Chart:
-    """The chart of gpuctl's own of that name in a medium.
+    """Return gpuctl's own chart of that name in a medium.
 
     Raises:
-        KeyError: there is none.
+        KeyError: there is no such chart.
     """
     found = {(chart.name, chart.medium): chart for chart in _OURS}
     return found[name, medium]

@@ -1,4 +1,4 @@
-"""The rows of a table as a page embeds them: cells with their exact values, and which columns show first."""
+"""The rows of a table embedded in a page: cells with their exact values, and the columns shown first."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BARE = re.compile(r"[\w.:+-]+", re.ASCII)
 
 @dataclass(frozen=True)
 class Cell:
-    """What a cell shows, and its exact value where that is something else (``v`` a number or time, ``j`` JSON)."""
+    """The text of a cell, and its exact value if that differs (``v`` a number or time, ``j`` JSON)."""
 
     text: str
     v: str = ""
@@ -39,10 +39,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Grid:
-    """The embedded rows of a table; ``file`` is what its CSV is called, without the ending.
+    """The embedded rows of a table; ``file`` is the name of its CSV, without the ending.
 
-    ``classes`` tell the style sheet which columns hold numbers, which times, and which show only when asked for.
-    ``same`` tells the rows of results side by side that show only when asked for: in these the results do not differ.
+    ``classes`` mark columns for the style sheet: numbers, times, and initially hidden ones. ``same`` marks the
+    initially hidden rows of results side by side, in which the results do not differ.
     """
 
     file: str
@@ -56,7 +56,7 @@ class Grid:
 
 
 def grid(table: ResultTable, limit: int, file: str, units: Units | None = None) -> Grid:
-    """Return the first rows of a table, at most ``limit``, in units that its result shares; ``file`` names its CSV."""
+    """Return the first rows of a table, at most ``limit``, in the units of its result; ``file`` names its CSV."""
     columns = shown_columns(table, limit, units)
     rows = zip(*(tuple(map(cell, column.cells, column.values)) for column in columns), strict=True)
     few = _first_shown(table)
@@ -69,7 +69,7 @@ def grid(table: ResultTable, limit: int, file: str, units: Units | None = None) 
 
 
 def _first_shown(table: ResultTable) -> tuple[str, ...]:
-    """The columns that a table shows until all of them are asked for."""
+    """Return the columns that a table initially shows."""
     names = tuple(column.name for column in table.columns)
     most = len(names) if len(names) <= FEW_COLUMNS else min(table.first_columns or FEW_COLUMNS, FEW_COLUMNS)
     if not table.key_columns:
@@ -79,20 +79,20 @@ def _first_shown(table: ResultTable) -> tuple[str, ...]:
 
 
 def cell(text: str, value: object) -> Cell:
-    """Return a cell that shows a text for a value."""
+    """Return a cell with a text for a value."""
     if isinstance(value, str):
         return Cell(text, j="" if text == value else json.dumps(value))
     exact = json_value(value)
     if exact is None or isinstance(exact, bool):
         return Cell(text, j=json.dumps(exact))
     plain = exact if isinstance(exact, str) else json.dumps(exact)
-    # a number or a time stands in its attribute without quotes
+    # a number or a time is stored in its attribute without quotes
     return Cell(text, v="" if plain == text else plain) if _BARE.fullmatch(plain) else Cell(text, j=json.dumps(exact))
 
 
 @cache
 def columns_style() -> str:
-    """Rules for the columns of tables by number: a class on a table costs less than one on each cell."""
+    """Return style rules for the columns of tables by number: a class per table is smaller than one per cell."""
     return "\n".join(
         f".n{k} td:nth-child({k}){{text-align:right}}.t{k} td:nth-child({k}){{white-space:nowrap}}"
         f".scripted .few.h{k} tr>:nth-child({k}){{display:none}}"

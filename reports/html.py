@@ -1,8 +1,8 @@
-"""Writes results as one HTML page that needs nothing else: no network, no other file.
+"""Writes results as one self-contained HTML page: no network, no other file.
 
-Result tables are embedded up to a number of rows; tables with one row a job are not, only the points of
-the curves drawn from them. The page's security policy allows its own style and script, by hash, and
-nothing more; everything from logs is escaped.
+Result tables are embedded up to a number of rows; tables with one row per job are not, only the points of the curves
+drawn from them. The page's security policy allows its own style and script, by hash, and nothing else; text from logs
+is escaped.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _FEWER_ROWS = (TABLE_ROWS, 250, 100, 50, 25)
 
 @dataclass(frozen=True)
 class _Figure:
-    """A figure; ``file`` is what its CSV is called, without the ending."""
+    """A figure; ``file`` is the name of its CSV, without the ending."""
 
     file: str
     drawing: Drawing
@@ -76,11 +76,10 @@ class _Figure:
 
 @dataclass(frozen=True)
 class _Card:
-    """One result table in the page: its figures, its rows, and what they mean.
+    """One result table in the page: its figures, its rows, and their definitions.
 
-    ``part`` is the label of the result that it is of, empty where the page has but one; ``means`` is the card that
-    says what its columns mean: of several results' tables of the same columns, the first. ``leads`` is set where the
-    page begins with figures of it.
+    ``part`` is the label of its result, empty if the page has only one; ``means`` is the card that defines its columns:
+    the first of several results' tables with the same columns. ``leads``: the page begins with figures of it.
     """
 
     id: str
@@ -93,13 +92,13 @@ class _Card:
 
     @property
     def has_place(self) -> bool:
-        """Whether there is something to show: a table of one row a job that no figure is drawn from has nothing."""
+        """Return whether there is something to show: a table of one row per job without a figure has nothing."""
         return self.grid is not None or bool(self.drawings) or self.leads
 
 
 @dataclass(frozen=True)
 class _Section:
-    """A group of tables; those of one name, one of each result, stand side by side."""
+    """A group of tables; those of one name, one per result, are side by side."""
 
     key: str
     title: str
@@ -107,7 +106,7 @@ class _Section:
 
     @property
     def content(self) -> str:
-        """What is in it, for those who have it folded."""
+        """Return its content in words, for readers who have folded it."""
         cards = [card for row in self.rows for card in row]
         kinds = ((sum(c.grid is not None for c in cards), "table"), (sum(len(c.drawings) for c in cards), "figure"))
         return ", ".join(plural(count, word) for count, word in kinds if count)
@@ -117,8 +116,8 @@ def write_html(analysis: Analysis, path: Path) -> None:
     """Write the page of one result.
 
     Args:
-        analysis: what to report.
-        path: the file; it is replaced at the end, or left as it was.
+        analysis: the analysis to report.
+        path: the file; replaced at the end, or left unchanged.
 
     Raises:
         UsageError: the file cannot be written.
@@ -137,18 +136,18 @@ def write_page(page: str, path: Path) -> None:
 
 
 def render_html(analysis: Analysis) -> str:
-    """Return the page of one result as text; the same result gives the same text every time."""
+    """Return the page of one result as text; the same result gives the same text."""
     parts = labelled([analysis])
     return render_report(parts, summarize(parts, command=analysis.command), analysis.version)
 
 
 def render_report(parts: Sequence[Part], summary: Analysis, version: str = __version__) -> str:
-    """Return the page of a report as text; the same results give the same text every time.
+    """Return the page of a report as text; the same results give the same text.
 
     Args:
         parts: the results, at least one.
-        summary: what `gpuctl.reports.report.summarize` says of them.
-        version: gpuctl's, as the page names it.
+        summary: the result of `gpuctl.reports.report.summarize`.
+        version: version of gpuctl shown in the page.
     """
     several = len(parts) > 1
     limit = _row_limit([t for part in parts for t in part.analysis.tables if not t.detail])
@@ -191,11 +190,11 @@ def render_report(parts: Sequence[Part], summary: Analysis, version: str = __ver
 
 
 def render_page(template: str, **values: object) -> str:
-    """Return a page with the reports' style and scripts, and a security policy that allows these and nothing more.
+    """Return a page with the reports' style and scripts, and a security policy that allows only these.
 
     Args:
         template: a file of ``reports/templates``.
-        values: what it shows; all text is escaped.
+        values: values for the template; all text is escaped.
     """
     style, early = _asset("report.css") + columns_style(), _asset("theme.js")
     script = "".join(map(_asset, ("csv.js", "report.js", "figures.js", "gantt.js")))
@@ -241,9 +240,9 @@ def _environment() -> Environment:
 
 
 def _packed(panels: Sequence[Panel]) -> list[dict[str, object]]:
-    """Panels with places told once: those of an earlier curve by its number, times by the first and the steps.
+    """Return panels with shared positions stored once: by the number of an earlier curve; times as start and steps.
 
-    Steps are ``[ms, how many in a row]``. reports/assets/csv.js reads them.
+    Steps are ``[ms, count in a row]``. reports/assets/csv.js reads them.
     """
     places: list[list[float]] = []
     found = []
@@ -264,7 +263,7 @@ def _packed(panels: Sequence[Panel]) -> list[dict[str, object]]:
 
 
 def _island(data: object) -> Markup:
-    # JSON inside a script element: nothing in it may look like the element's end.
+    # JSON inside a script element must not contain anything that looks like the element's end.
     from markupsafe import Markup
 
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
@@ -274,7 +273,7 @@ def _island(data: object) -> Markup:
 
 
 def _file_endings(parts: Sequence[Part]) -> list[str]:
-    """What tells the CSV files of several results apart: their labels, as far as every file system takes them."""
+    """Return suffixes of the CSV files of several results: their labels, in characters valid in any file name."""
     if len(parts) == 1:
         return [""]
     plain = [_STRANGE.sub("-", part.label)[:40].strip("-").lower() for part in parts]
@@ -302,12 +301,12 @@ def _cards(part: Part, drawings: Sequence[Drawing], endings: tuple[str, str], li
 
 
 def _why_empty(parts: Sequence[Part]) -> list[Reason]:
-    """What figures lack, of all results, each once."""
+    """Return the reasons for missing figures of all results, without duplicates."""
     return list(dict.fromkeys(reason for part in parts for reason in reasons(part.analysis)))
 
 
 def _lead(cards: Sequence[_Card]) -> tuple[list[_Figure], list[_Card]]:
-    """The figures that the page begins with, all of one table, and the cards without them."""
+    """Return the figures at the start of the page, all of one table, and the cards without them."""
     first = next((card for card in cards if any(f.drawing.lead for f in card.drawings)), None)
     if first is None:
         return [], list(cards)
@@ -320,7 +319,7 @@ def _meant_once(cards: Sequence[_Card]) -> list[_Card]:
     first: dict[tuple[str, tuple[Column, ...]], str] = {}
     found = []
     for card in cards:
-        # A table that is not shown has no place to say it.
+        # A table that is not shown cannot state it.
         if card.has_place:
             key = (card.table.name, tuple(card.table.columns))
             found.append(replace(card, means=first.setdefault(key, card.id)))
@@ -330,7 +329,7 @@ def _meant_once(cards: Sequence[_Card]) -> list[_Card]:
 
 
 def _own_card(table: ResultTable, limit: int) -> _Card:
-    """A table of the report itself."""
+    """Return the card of a table of the report itself."""
     return _Card(table.name, "", table, (), grid(table, limit, table.name), table.name)
 
 
@@ -355,8 +354,7 @@ def _side_by_side(parts: Sequence[Part], summary: Analysis) -> _Card | None:
     card = _own_card(table, TABLE_ROWS)
     if card.grid is not None and not all(same):
         card = replace(card, grid=replace(card.grid, same=same))
-    # A column that is called by a result's name has that very name over it, whatever is in it. A row's values have the
-    # row's unit.
+    # A column named after a result has that name as its heading. A row's values have the row's unit.
     return _in_units(card, table, set(labels))
 
 
@@ -366,7 +364,7 @@ def _against_baseline(summary: Analysis) -> _Card | None:
 
 
 def _in_units(card: _Card, table: ResultTable, labels: Set[str]) -> _Card:
-    """A card of metrics: values in the unit of their row, and columns that are called by results as those are."""
+    """Return a card of metrics with values in the unit of their row, and columns headed by the results' names."""
     if card.grid is None:
         return card
     valued = labels or {"value", "baseline"}
@@ -384,7 +382,7 @@ def _in_units(card: _Card, table: ResultTable, labels: Set[str]) -> _Card:
 
 
 def _standouts(parts: Sequence[Part], summary: Analysis) -> list[dict[str, str]]:
-    """Rows of the table ``standout``, each with the anchor of the table that it is taken from."""
+    """Return the rows of the table ``standout``, each with the anchor of its table."""
     table = summary.table("standout")
     number = {part.label: k for k, part in enumerate(parts, 1)}
     rows = table.frame.iter_rows(named=True) if table is not None else ()

@@ -1,6 +1,6 @@
-"""Named figures of a result, each one value of one result table: what checks, baselines and summaries go by.
+"""Named figures of a result, each one value of one result table, for checks, baselines and summaries.
 
-A metric that a table has several of carries labels, written as Prometheus writes them:
+A metric with several values in a table carries labels, in the syntax of Prometheus:
 ``queueing.p95_wait_h{queue=research}``. Its definition, unit and population are those of the table it comes from.
 """
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Metric:
-    """Where a metric comes from.
+    """The source of a metric.
 
     Attributes:
-        name: ``SECTION.NAME_UNIT``; it stays.
+        name: ``SECTION.NAME_UNIT``; stable.
         unit: of the value.
         text: its definition, one sentence without a full stop.
         table: the result table.
         column: the column.
-        where: values that columns of the row must have.
-        labels: label -> column: a value for each combination; none: one row.
-        factor: what the column's values are multiplied by.
-        better: ``low`` or ``high``, where one of them is better whatever the site wants; else empty.
-        per: a column that the value is divided by, in percent of it; empty: none.
+        where: required values of the row's columns.
+        labels: label -> column: one value per combination; none: one row.
+        factor: factor applied to the column's values.
+        better: ``low`` or ``high``, if one of them is better at any site; else empty.
+        per: a column of which the value is a percentage; empty: none.
     """
 
     name: str
@@ -50,12 +50,12 @@ class Metric:
 
 @dataclass(frozen=True)
 class Value:
-    """A metric as measured.
+    """A measured metric.
 
     Attributes:
-        metric: which.
-        labels: by name, in order; empty where the metric has none.
-        value: in the metric's unit; None where the table has nothing there.
+        metric: the metric.
+        labels: by name, in order; empty if the metric has none.
+        value: in the metric's unit; None if the table has no value.
     """
 
     metric: Metric
@@ -64,18 +64,18 @@ class Value:
 
     @property
     def key(self) -> str:
-        """Name and labels, as conditions and baselines write them."""
+        """Return name and labels, as in conditions and baselines."""
         return written(self.metric.name, self.labels)
 
 
 def written(name: str, labels: Sequence[tuple[str, str]]) -> str:
-    """A name with its labels: ``name{a=x,b="y z"}``."""
+    """Return a name with its labels: ``name{a=x,b="y z"}``."""
     parts = ",".join(f"{label}={_quoted(value)}" for label, value in labels)
     return f"{name}{{{parts}}}" if parts else name
 
 
 def in_words(metric: Metric, labels: Sequence[tuple[str, str]]) -> str:
-    """A metric for readers: ``Queueing: mean wait, queue research``."""
+    """Return a metric for readers: ``Queueing: mean wait, queue research``."""
     section, _, name = metric.name.partition(".")
     words, _ = heading(Column(name, metric.unit, ""))
     named = [f"{heading(Column(label, '-', ''))[0]} {visible(value)}" for label, value in labels]
@@ -101,7 +101,7 @@ def _metric(
     better: str = "",
     per: str = "",
 ) -> Metric:
-    """A metric; `name` has its labels, each that of a column, in braces; `source` is ``table.column``."""
+    """Return a metric; `name` has its labels, each with its column, in braces; `source` is ``table.column``."""
     plain, _, labels = name.rstrip("}").partition("{")
     table, _, column = source.partition(".")
     of = {label: label for label in labels.split(",") if label}
@@ -109,7 +109,7 @@ def _metric(
 
 
 def _low(name: str, unit: str, text: str, source: str, where: Mapping[str, str] | None = None) -> Metric:
-    """A metric whose lower values are better; hours come from a column of minutes or seconds."""
+    """Return a metric whose lower values are better; hours come from a column of minutes or seconds."""
     factor = {"_min": 1 / 60, "_s": 1 / 3600}.get(source[source.rfind("_") :], 1.0) if unit == "h" else 1.0
     return _metric(name, unit, text, source, where=where, better="low", factor=factor)
 
@@ -135,7 +135,7 @@ def _change(measure: str, text: str) -> Metric:
 
 
 def _workload(column: str, unit: str, text: str, table: str = "workload") -> Metric:
-    """A metric of what jobs ask for, which is neither good nor bad."""
+    """Return a metric of the workload, which is neither good nor bad."""
     return _metric(f"workload.{column}", unit, text, f"{table}.{column}")
 
 
@@ -347,7 +347,7 @@ METRICS: tuple[Metric, ...] = (
 
 
 def values(analysis: Analysis) -> tuple[Value, ...]:
-    """Every metric that a result has a table for."""
+    """Return every metric for which a result has a table."""
     return tuple(value for metric in METRICS for value in _values(metric, analysis.table(metric.table)))
 
 

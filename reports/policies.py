@@ -1,4 +1,4 @@
-"""Which policies of a replay are shown to differ from its baseline: for the findings, and for the cards of a page."""
+"""Replayed policies that differ from the baseline beyond chance: for the findings, and for the cards of a page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COMPARED = frozenset(
 
 
 def paired(analysis: Analysis, measure: str) -> list[Row]:
-    """The policies with jobs that ended under the baseline, too, all jobs together, that with the least mean first.
+    """Return the policies with jobs that also ended under the baseline, over all jobs, by their mean.
 
     Args:
         analysis: a replay.
@@ -35,16 +35,16 @@ def paired(analysis: Analysis, measure: str) -> list[Row]:
 
 
 def compared(analysis: Analysis, measure: str) -> list[Row]:
-    """Those of `paired` that have an interval: of the others the trace is too short to tell."""
+    """Return those of `paired` with an interval: for the others the trace is too short."""
     return [row for row in paired(analysis, measure) if row["diff_low_s"] is not None]
 
 
 def is_shown(row: Row, policies: int) -> bool:
-    """Whether a difference is beyond chance, where so many policies are compared."""
+    """Return whether a difference is beyond chance, given the number of policies compared."""
     return row["p"] is not None and row["p"] * policies <= CHANCE
 
 
 def better(analysis: Analysis, measure: str) -> list[Row]:
-    """Those of `compared` that are shown to be better than the baseline."""
+    """Return those of `compared` that are better than the baseline beyond chance."""
     every = compared(analysis, measure)
     return [row for row in every if row["diff_mean_s"] < 0 and is_shown(row, len(every))]

@@ -1,4 +1,4 @@
-"""Several results as one report: what stands out in each, their metrics side by side, and the checks on them."""
+"""Several results as one report: findings of each, their metrics side by side, and the checks on them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Part:
     """One result of a report.
 
     Attributes:
-        label: what it is called; no two parts share one.
+        label: its name, unique among the parts.
         analysis: the result.
     """
 
@@ -40,11 +40,11 @@ class Part:
 
 
 def labelled(analyses: Sequence[Analysis], names: Sequence[str | None] | None = None) -> tuple[Part, ...]:
-    """Results under their clusters' names; those of one name are numbered, as are those that a column is called by.
+    """Label results by their clusters; equal labels are numbered, as are those equal to a column's name.
 
     Args:
         analyses: the results.
-        names: what each is called instead, where not None.
+        names: name of each instead, if not None.
     """
     called = [name or one.cluster for name, one in zip(names or [None] * len(analyses), analyses, strict=True)]
     counts = Counter(called)
@@ -64,20 +64,20 @@ BY_CHANCE = note("Periods also differ by chance: a difference is not the effect 
 
 
 def is_summary(analysis: Analysis) -> bool:
-    """Whether it is what `summarize` returned, and no result that a report can be made of."""
+    """Return whether it is the result of `summarize`, rather than a result that a report covers."""
     table = analysis.table("metrics")
     wanted = {"result": pl.String, "metric": pl.String, "value": pl.Float64}
     return table is not None and table.section == SECTION[0] and wanted.items() <= dict(table.frame.schema).items()
 
 
 def earlier(analyses: Sequence[Analysis]) -> tuple[Part, ...]:
-    """Results as a baseline: a report is as many as it was made of, under the labels that they had in it.
+    """Return results as a baseline: a report expands to its results, under their labels in it.
 
     Args:
-        analyses: results, and what `summarize` returned of earlier ones.
+        analyses: results, and results of `summarize` on earlier ones.
 
     Raises:
-        UsageError: two of them have a result of one name.
+        UsageError: two of them contain results of the same name.
     """
     parts = list(labelled([one for one in analyses if not is_summary(one)]))
     for one in analyses:
@@ -98,19 +98,19 @@ def summarize(
     baseline: Sequence[Part] | None = None,
     command: str = "",
 ) -> Analysis:
-    """Return what a report says of its results, as result tables: ``checks``, ``standout`` and ``metrics``.
+    """Return a report's statements on its results, as result tables: ``checks``, ``standout`` and ``metrics``.
 
     Args:
         parts: the results.
-        conditions: those that must not hold.
-        baseline: earlier results; each part is held against the one of its label, or against the only one.
-        command: the command line, as the user gave it.
+        conditions: conditions that must not hold.
+        baseline: earlier results; each part is compared with the one of its label, or with the only one.
+        command: the command line, as given by the user.
 
     Raises:
-        UsageError: a condition names a baseline that there is not.
+        UsageError: a condition refers to a missing baseline.
     """
     measured = [(part, values(part.analysis)) for part in parts]
-    # a result without a metric, as predicted run times, is compared with nothing
+    # a result without metrics, such as predicted run times, is not compared
     before = {part.label: _before(part, baseline) if found or baseline is None else {} for part, found in measured}
     checks = [one for each in conditions for one in _held(each, measured, before)]
     tables = [_standout(parts), _metrics(measured, before)]
@@ -136,9 +136,9 @@ def _listed(names: Sequence[Note]) -> Note:
 
 
 def compared(parts: Sequence[Part], summary: Analysis) -> ResultTable | None:
-    """The metrics of a summary with a column for each result, and with the change where there is something to compare.
+    """Return the metrics of a summary with a column per result, and with the change if there are two to compare.
 
-    Of two results the change is from the first to the second; of one with a baseline, from that to it.
+    For two results, the change is from the first to the second; for one with a baseline, from the baseline to it.
     """
     table = summary.table("metrics")
     if table is None or len(parts) < 2:
@@ -184,7 +184,7 @@ def _held(
     measured: Sequence[tuple[Part, tuple[Value, ...]]],
     before: Mapping[str, Mapping[str, float] | None],
 ) -> list[Check]:
-    """A condition held against all results that it means; that some lack the metric is no failure, that all do is."""
+    """Check a condition on all results that it applies to; it fails if none of them has the metric."""
     wanted = condition.labels.get("result", "*")
     parts = [(part, found) for part, found in measured if wanted in {"*", part.label}]
     if not parts:
@@ -196,7 +196,7 @@ def _held(
 
 
 def against_baseline(summary: Analysis) -> ResultTable | None:
-    """The metrics of a summary that the baseline has, too; None where it has none of them, or there is no baseline."""
+    """Return the metrics of a summary that the baseline also has; None if there are none."""
     table = summary.table("metrics")
     frame = None if table is None else table.frame.filter(pl.col("baseline").is_not_null())
     if table is None or frame is None or frame.height == 0:
@@ -219,7 +219,7 @@ def against_baseline(summary: Analysis) -> ResultTable | None:
 
 
 def verdict(summary: Analysis) -> str:
-    """How many checks failed; empty where there are none."""
+    """Return how many checks failed; empty if there are none."""
     table = summary.table("checks")
     if table is None:
         return ""
@@ -230,21 +230,21 @@ def verdict(summary: Analysis) -> str:
 
 
 def failed(summary: Analysis) -> list[str]:
-    """The conditions that failed, one sentence each, in order."""
+    """Return the failed conditions, one sentence each, in order."""
     table = summary.table("checks")
     rows = table.frame.filter(pl.col("failed")).iter_rows(named=True) if table is not None else ()
     return [sentence(row) for row in rows]
 
 
 def sentence(row: Mapping[str, Any]) -> str:
-    """A row of the table ``checks`` in words."""
+    """Return a row of the table ``checks`` in words."""
     measured = "was not measured" if row["value"] is None else f"is {row['value']:.6g} {row['unit']}".removesuffix(" -")
     against = " and has no baseline" if row["limit"] is None and row["value"] is not None else ""
     return f"{row['result']}: {row['metric']} {measured}{against}; checked: {row['condition']}"
 
 
 def known_metrics(command: str = "") -> Analysis:
-    """Every metric that there is, as a result table, one row each."""
+    """Return all metrics as a result table, one row each."""
     rows = [
         (written(m.name, [(label, "...") for label in m.labels]), m.unit, m.better, m.table, m.text) for m in METRICS
     ]

@@ -1,4 +1,4 @@
-"""Which tables of an analysis a reader asked for."""
+"""The tables of an analysis that a reader requested."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def choose_tables(
     """Return the tables to show and the tables left out, both in the order of the analysis.
 
     Args:
-        analysis: where to choose from.
-        names: the tables asked for; None means all but the detail tables.
+        analysis: the analysis.
+        names: the requested tables; None: all except the detail tables.
 
     Raises:
-        UsageError: a name is not that of a table of this analysis.
+        UsageError: this analysis has no table of that name.
     """
     if names is None:
         wanted = {t.name for t in analysis.tables if not t.detail}

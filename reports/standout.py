@@ -1,7 +1,7 @@
-"""What stands out in a result: a few sentences, each with its numbers, its table, and the rule that chose it.
+"""Findings in a result: a few sentences, each with its numbers, its table, and the rule that selected it.
 
-A rule looks at one result table and says nothing where nothing is unusual by its own threshold, which its sentence's
-``rule`` tells. No rule looks at names. They are a reading aid: the tables are the result.
+A rule examines one result table and returns nothing unless a value exceeds its threshold, which the ``rule`` of its
+sentence states. No rule uses names. Findings are a reading aid: the tables are the result.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ FEW = 20
 
 @dataclass(frozen=True)
 class Finding:
-    """One sentence.
+    """One finding.
 
     Attributes:
         text: the sentence, with the numbers behind it.
-        rule: why it is here: the threshold exceeded.
+        rule: its reason: the threshold exceeded.
         table: the result table of the value.
-        weight: what findings are ordered by, largest first: how far beyond its threshold it is.
+        weight: sort key, largest first: how far it exceeds its threshold.
     """
 
     text: str
@@ -45,7 +45,7 @@ class Finding:
 
 
 def findings(analysis: Analysis) -> tuple[Finding, ...]:
-    """What stands out, the farthest beyond its threshold first."""
+    """Return the findings, the farthest beyond its threshold first."""
     units = Units(analysis.tables)
     sure = {"delay_by_size"} if analysis.table("delay_causes") is not None else set()
     found = [
@@ -71,13 +71,13 @@ def _pct(value: float) -> str:
 
 
 def _ends(row: Row, unit: Unit) -> tuple[str, str]:
-    """How far apart two mean waits are, and the interval of that."""
+    """Return the difference of two mean waits, and its interval."""
     least, most = sorted(abs(row[name]) for name in ("diff_low_s", "diff_high_s"))
     return _nbsp(lasting(abs(row["diff_mean_s"]), unit)), f"{timed(least, unit)} to {_nbsp(lasting(most, unit))}"
 
 
 def _minutes(value: float, unit: Unit) -> str:
-    """A time in minutes, in the unit of its quantity."""
+    """Return a time in minutes, in the unit of its quantity."""
     return _nbsp(lasting(60 * value, unit))
 
 
@@ -127,9 +127,9 @@ def _cause(table: ResultTable, units: Units) -> Iterator[Finding]:
 
 
 def _waits(analysis: Analysis, units: Units) -> Iterator[Finding]:
-    """The queue and the gangs that wait longest, where like ones wait less.
+    """Return the queue and the gangs that wait longest, if similar ones wait less.
 
-    Large jobs, busy days, a busy queue and chance would look the same.
+    The comparison excludes large jobs, busy days, a busy queue and chance as explanations.
     """
     like = analysis.table("wait_like_for_like")
     if like is None or not set(_LIKE.split()) <= set(like.frame.columns) or "filter" in analysis.settings:
@@ -291,7 +291,7 @@ def _converged(table: ResultTable, units: Units) -> Iterator[Finding]:
 
 
 def _policies(analysis: Analysis, unit: Unit) -> Iterator[Finding]:
-    """How the policies of a replay compare with its baseline: every better one, the best that can be used first."""
+    """Compare the policies of a replay with its baseline: every better one, the best usable one first."""
     needs = _needs(analysis.table("replay_summary"))
     oracles = [name for name, need in needs.items() if need.startswith(_ORACLE)]
     every, found = compared(analysis, "wait"), better(analysis, "wait")
@@ -337,7 +337,7 @@ def _policies(analysis: Analysis, unit: Unit) -> Iterator[Finding]:
 
 
 def _equal(every: Sequence[Row]) -> bool:
-    """Whether no job waits longer or shorter under one of them than under the baseline."""
+    """Return whether no job waits longer or shorter under one of them than under the baseline."""
     return all(row.get("equal_pct") == 100 or (row["p"] is None and row["diff_low_s"] is not None) for row in every)
 
 
@@ -365,13 +365,13 @@ def _no_difference(every: Sequence[Row], unit: Unit) -> str:
 
 
 def _from(row: Row, unit: Unit) -> str:
-    """The mean wait under the baseline, and under the policy."""
+    """Return the mean wait under the baseline, and under the policy."""
     before, after = timed(row["baseline_mean_s"], unit), _nbsp(lasting(row["mean_s"], unit))
     return f"{before} under {visible(str(row['baseline']))} to {after}"
 
 
 def _needs(table: ResultTable | None) -> dict[str, str]:
-    """What each policy needs that a real scheduler may not have, in words; empty where it needs nothing."""
+    """Return the inputs of each policy that a real scheduler may lack, in words; empty if there are none."""
     if table is None or not {"policy", "oracle", "preemptions"} <= set(table.frame.columns):
         return {}
     return {

@@ -1,4 +1,4 @@
-"""The few figures that a report starts with, each taken from a result table that the report also shows."""
+"""The headline figures of a report, each taken from a result table that the report also shows."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Headline:
     """One figure of the summary.
 
     Attributes:
-        label: what it is.
+        label: its name.
         value: the figure, rounded.
         unit: its unit.
-        detail: what to know beside it.
+        detail: further information.
         table: the result table it was taken from.
     """
 
@@ -40,7 +40,7 @@ class Headline:
 
 
 def headlines(analysis: Analysis) -> tuple[Headline, ...]:
-    """Return the figures that this analysis has tables for; of two tables that tell the same, that of the first."""
+    """Return the figures for which this analysis has tables; of two equivalent tables, that of the first."""
     units = Units(analysis.tables)
     found = (
         make(table, units)
@@ -82,7 +82,7 @@ def _gpu_hours(table: ResultTable, units: Units) -> Headline | None:
 
 
 def _node_hours(table: ResultTable, units: Units) -> Headline | None:
-    """Of whole-node logs, whose jobs' GPUs no source states."""
+    """Return the figures of whole-node logs, in which no source states the jobs' GPUs."""
     if table.frame["gpu_hours"].sum() or not table.frame["node_hours"].sum():
         return None
     hours = float(table.frame["node_hours"].sum())
@@ -107,7 +107,7 @@ def _waiting(table: ResultTable, units: Units) -> Headline | None:
     ends = {
         cause: [float(table.frame[name].sum()) for name in names]
         for cause in CAUSES
-        # results of earlier versions have no ranges, and then no cause is named
+        # results of earlier versions have no ranges; then no cause is named
         if set(names := [f"{cause}_low_h", f"{cause}_high_h"]) <= set(table.frame.columns)
     }
     most = sorted(ends, key=lambda cause: -sum(ends[cause]))[:2]
@@ -126,7 +126,7 @@ def _causes(table: ResultTable, units: Units) -> Headline | None:
 
 
 def _share(row: Mapping[str, Any]) -> str:
-    """Within what bounds a cause's share lies; of jobs that a filter chose, no bounds are known."""
+    """Return the bounds of a cause's share; unknown for jobs selected by a filter."""
     if row["low_pct"] is None:
         return f"{shown(row['share_pct'], '%')}\u00a0%"
     return between(row["low_pct"], row["high_pct"])
@@ -142,9 +142,9 @@ def _utilization(table: ResultTable, units: Units) -> Headline | None:
 
 
 def _mean(analysis: Analysis, measure: str, name: str) -> Headline | None:
-    """The mean of the best policy that can be run, where it is shown to be better than the baseline; else that of this.
+    """Return the mean of the best usable policy if it is proven better than the baseline; else the baseline's.
 
-    An oracle wins no card: it stands behind the policy as the bound that it is.
+    An oracle is never the headline: it follows the policy as a bound.
     """
     column = f"{measure}_mean_s"
     table = _usable(analysis.table("replay_summary"), ("policy", column, "oracle"))

@@ -1,6 +1,6 @@
-"""Which unit the durations of a result are shown in: one for each quantity, in every table and sentence.
+"""The units of durations in a result: one per quantity, in every table and sentence.
 
-Exports keep the unit that a column's name ends in; screens, tables for reading, Markdown and pages use these.
+Exports keep the unit in a column's name; screens, tables for reading, Markdown and pages use these.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Units:
     """
 
     def __init__(self, tables: Sequence[ResultTable]) -> None:
-        """Look at which durations there are; their unit is found when it is asked for."""
+        """Collect the durations; their unit is determined on request."""
         self._tables = {table.name: table for table in tables}
         self._found: dict[str, Unit] = {}
 
     def of(self, table: ResultTable | str, column: Column | str) -> Unit | None:
-        """Return the unit that a column is shown in; None where it is no duration, or keeps its own."""
+        """Return the unit that a column is shown in; None if it is not a duration, or keeps its own."""
         named = self._tables.get(table) if isinstance(table, str) else table
         if named is None:
             return None
@@ -59,7 +59,7 @@ class Units:
         return self._unit(_WAIT, tuple(self._tables.values()))
 
     def timed(self, table: str, column: str) -> Unit:
-        """Return the unit of a column of durations; seconds where there is no such column."""
+        """Return the unit of a column of durations; seconds if there is no such column."""
         return self.of(table, column) or SECOND
 
     def _unit(self, quantity: str, tables: Sequence[ResultTable]) -> Unit:
@@ -80,7 +80,7 @@ def _quantity(table: ResultTable, column: Column) -> str:
 
 
 def _values(key: str, tables: Sequence[ResultTable]) -> Iterator[float]:
-    """The durations of a quantity, in seconds; those of single jobs count only where there is nothing else."""
+    """Return the durations of a quantity, in seconds; those of single jobs count only if there are no others."""
     for detail in (False, True):
         found = chain.from_iterable(_of(key, table) for table in tables if table.detail is detail)
         first = next(found, None)

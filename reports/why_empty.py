@@ -1,4 +1,4 @@
-"""Why figures of an analysis are empty: what its sources do not state, and where the documents say what to load."""
+"""Why figures of an analysis are empty: facts that its sources do not state, and where the documents name the fix."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DOCUMENT = "docs/how-to/why-empty.md"
 
 @dataclass(frozen=True)
 class Reason:
-    """Something that the sources do not state, and figures that are empty for it.
+    """A fact that the sources do not state, and the figures that are empty for it.
 
     Attributes:
         what: a heading of `DOCUMENT`, in small letters.
@@ -32,7 +32,7 @@ class Reason:
 
 
 def reasons(analysis: Analysis) -> tuple[Reason, ...]:
-    """What is not known in an analysis that has the table `overview`, and leaves figures of its screen empty."""
+    """Return what is unknown in an analysis with the table `overview`, and leaves figures of its screen empty."""
     about = _only(analysis, "overview")
     if not about.get("jobs"):
         return ()

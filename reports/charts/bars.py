@@ -1,4 +1,4 @@
-"""Draws bars: causes stacked, shares side by side, means by group, values with their intervals."""
+"""Draws bars: stacked causes, shares side by side, means by group, values with their intervals."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CATEGORIES = 14
 """Maximum number of categories or bars drawn: the largest ones."""
 
 _ROOM_FOR_VALUE = 108.0
-_WIDE_LETTER = 10.0  # of the larger type on a narrow screen, in user units
+_WIDE_LETTER = 10.0  # width of the larger type on a narrow screen, in user units
 _LABEL, _BAR, _BETWEEN, _AFTER = 18, 13, 3, 12
 _MIDDLE = 24.0
 """Position of an interval's line below its lane's top, in user units: under its name."""
@@ -47,7 +47,7 @@ _ROOM_FOR_RANGE = 190.0
 
 
 def stacked(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
-    """Draw one bar a category, made of those columns of ``chart.y`` that are not all 0.
+    """Draw one bar per category, stacked from those columns of ``chart.y`` that are not all 0.
 
     Args:
         chart: ``x`` names the categories.
@@ -64,7 +64,7 @@ def stacked(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
     totals = [f"{shown(sum(parts))} {unit}".rstrip() for parts in lengths]
     room = max(_ROOM_FOR_VALUE, *(_WIDE_LETTER * len(text) for text in totals))
     figure, axes, scale = _lanes(len(names), 1, max(map(sum, lengths), default=0.0), room)
-    # by the place among all that there might be, so that figures agree
+    # by the index among all possible parts, so that figures agree
     colours = _colours([chart.y.index(c) for c in drawn])
     for lane, (name, parts) in enumerate(zip(names, lengths, strict=True)):
         top = lane * _pitch(1)
@@ -85,7 +85,7 @@ def stacked(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
 
 
 def _colours(places: Sequence[int]) -> tuple[int, ...]:
-    """The number of each column's colour: that of its place, or where there are too many one that is free."""
+    """Return the number of each column's colour: that of its index or, if there are too many, a free one."""
     free = iter([n for n in range(len(SERIES)) if n not in places])
     return tuple(1 + (place if place < len(SERIES) else next(free, 0)) for place in places)
 
@@ -94,7 +94,7 @@ def paired(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
     """Draw, for each category, one bar for each column of ``chart.y``, on one scale.
 
     Args:
-        chart: ``x`` names the categories; where there is a ``series``, it is said behind.
+        chart: ``x`` names the categories; a ``series`` is appended.
         table: for the headings and units of its columns.
         frame: the rows to draw.
     """
@@ -137,8 +137,8 @@ def grouped(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
     """Draw upright bars of the first of ``chart.y`` in per cent, with a tick at the second, by group.
 
     Args:
-        chart: ``x`` tells the groups, ``series`` the bars of a group, which get a number below them, or,
-            where they are words, a colour.
+        chart: ``x`` holds the groups, ``series`` the bars of a group, which get a number below them or, if they are
+            words, a colour.
         table: for the headings of its columns.
         frame: the rows to draw, in order.
     """
@@ -205,15 +205,15 @@ def _line_below(
 
 
 def ranges(chart: Chart, table: ResultTable, frame: pl.DataFrame, units: Units | None = None) -> Sketch:
-    """Draw for each row a line from the lower to the upper end, and a tick at the value.
+    """For each row draw a line from the lower to the upper end, and a tick at the value.
 
     The axis starts at 0, or at the least number below it; then a line marks 0.
 
     Args:
         chart: ``x`` names the rows; ``y`` are the value, the lower and the upper end.
         table: for the headings and the unit of its columns.
-        frame: the rows to draw; those without a value are left out, and said so.
-        units: of the result that the table is of; None: of the table alone.
+        frame: the rows to draw; those without a value are left out, with a remark.
+        units: units of the table's result; None: of the table alone.
     """
     value, lower, upper = chart.y
     known = frame.drop_nulls([value])
@@ -259,7 +259,7 @@ def _texts(frame: pl.DataFrame, column: str) -> list[str]:
 
 
 def _heaviest(frame: pl.DataFrame, columns: Sequence[str]) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """Return the rows that there is room for, those largest in the sum of these columns, and a remark on the others."""
+    """Return the rows with the largest sum of these columns that fit, and a remark on the others."""
     import polars as pl
 
     if frame.height <= CATEGORIES:
@@ -272,7 +272,7 @@ def _heaviest(frame: pl.DataFrame, columns: Sequence[str]) -> tuple[pl.DataFrame
 
 
 def _pitch(bars: int) -> int:
-    """Return how far the lanes of so many bars each lie apart, in user units."""
+    """Return the distance between lanes for this many bars each, in user units."""
     return _LABEL + bars * _BAR + (bars - 1) * _BETWEEN + _AFTER
 
 
@@ -282,9 +282,9 @@ def _lanes(
     """Return a figure of lanes for bars, its axes, and the user units of 1.
 
     Args:
-        count: of lanes.
-        bars: in each.
-        longest: of the bars, in their unit.
+        count: number of lanes.
+        bars: number of bars per lane.
+        longest: longest bar, in its unit.
         room_for_value: user units to the right of the axes.
     """
     # Names stand over their bars: that is readable at any width, and no name is too long for a margin.

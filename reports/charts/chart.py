@@ -1,4 +1,4 @@
-"""What a chart is once it is drawn (`Sketch`), and what all kinds share."""
+"""A drawn chart (`Sketch`), and helpers for all kinds."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ LABEL_LENGTH = 44
 class Curve(TypedDict):
     """Points of one curve for the read-out and the CSV: ``s`` is the number of its colour.
 
-    ``raw`` is what the table calls it, where the figure says it otherwise; ``of`` the column that it shows, where that
-    is not its panel's; ``low`` and ``high`` the ends of its band, None where there is none.
+    ``raw`` is its name in the table if the figure uses another; ``of`` the column that it shows if that is not its
+    panel's; ``low`` and ``high`` the ends of its band, None if there is none.
     """
 
     name: str
@@ -60,9 +60,9 @@ class Curve(TypedDict):
 
 
 class Panel(TypedDict):
-    """One pair of axes for the read-out and the CSV: where it lies (user units), its scales, its curves.
+    """A pair of axes for the read-out and the CSV: its position (user units), its scales, its curves.
 
-    ``raw`` is what the table calls it, where its title says it otherwise.
+    ``raw`` is its name in the table if its title differs.
     """
 
     title: str
@@ -76,18 +76,18 @@ class Panel(TypedDict):
 
 
 class Rows(TypedDict):
-    """What bars are drawn from, as it goes into their CSV: JSON values, in the order of ``columns``."""
+    """The rows behind bars, for their CSV: JSON values, in the order of ``columns``."""
 
     columns: list[str]
     rows: list[list[object]]
 
 
 class Cells(TypedDict):
-    """What a heat map is drawn from, as it goes into its CSV.
+    """The cells behind a heat map, for its CSV.
 
-    ``x`` are the starts of the periods, in ms since 1970 where ``dated``. A panel has its name and its rows; a row its
-    name and, for each value, a text of two characters a period (see `gpuctl.reports.charts.heatmap.packed`), empty
-    where all are 0.
+    ``x`` are the starts of the periods, in ms since 1970 if ``dated``. A panel has its name and its rows; a row its
+    name and, for each value, a text of two characters per period (see `gpuctl.reports.charts.heatmap.packed`), empty if
+    all are 0.
     """
 
     columns: list[str]
@@ -97,14 +97,13 @@ class Cells(TypedDict):
 
 
 class Lanes(TypedDict):
-    """What a Gantt chart is drawn from, for the read-out and its CSV.
+    """The data behind a Gantt chart, for the read-out and its CSV.
 
-    ``columns`` are those of the CSV, ``names`` all names that stand in it. ``start`` is what times count from: ms since
-    1970 where ``dated``, else seconds; ``span`` seconds of the window from there on. A panel is its box (user units),
-    its name and, for each row of nodes, the name, its top and its height. A bar is [panel, row, what, job, user,
-    queue, GPUs, GPUs counted, beside, from, to, its colours, tops and heights of what is drawn of it]: names by number,
-    -1 for none; seconds. ``ways`` are the columns that the digits of the colours stand for, each with who has which
-    colour.
+    ``columns`` are those of the CSV, ``names`` all names in it. ``start`` is the origin of times: ms since 1970 if
+    ``dated``, else seconds; ``span`` the length of the window in seconds. A panel is its box (user units), its name
+    and, for each row of nodes, the name, its top and its height. A bar is [panel, row, what, job, user, queue, GPUs,
+    GPUs counted, beside, from, to, its colours, tops and heights of its rectangles]: names by number, -1 for none;
+    seconds. ``ways`` are the columns that the digits of the colours represent, each with its values by colour.
     """
 
     columns: list[str]
@@ -122,7 +121,7 @@ class Key:
     """One entry of a legend.
 
     Attributes:
-        label: what it says.
+        label: its text.
         mark: ``line``, ``area``, ``bar`` or ``tick``.
         s: the number of its colour; 0 is ink.
         dash: the dash pattern of a line.
@@ -140,13 +139,13 @@ class Sketch:
 
     Attributes:
         figure: in sentinel colours.
-        keys: its legend; none where there is but one thing to see.
+        keys: its legend; empty if there is only one series.
         description: what it shows, in words.
-        remarks: what was done to the data on the way.
-        panels: for the read-out; none where there is nothing to read out.
-        columns: of a CSV of the panels: what tells them apart, what tells their curves apart, place, height; the first
-            two are empty where there is but one.
-        data: for a CSV, where there are no panels.
+        remarks: notes on changes to the data.
+        panels: for the read-out; empty if there is none.
+        columns: of a CSV of the panels: the columns of the panel, of the curve, of x and of y; the first two are empty
+            if there is only one.
+        data: for a CSV, if there are no panels.
     """
 
     figure: Figure
@@ -159,12 +158,12 @@ class Sketch:
 
 
 def add_axes(figure: Figure, box: Box) -> Axes:
-    """Add a pair of axes at (left, top, width, height) in user units, with faint lines behind the data."""
+    """Add a pair of axes at (left, top, width, height) in user units, with faint grid lines."""
     width, height = _size(figure)
     left, top, w, h = box
     axes = figure.add_axes((left / width, 1 - (top + h) / height, w / width, h / height))
     axes.grid(visible=True, color=FAINT)
-    # what the page finds its panels by, and the axis that it draws anew where it zooms
+    # ids by which the page finds its panels, and the axis that it redraws on zoom
     axes.set_gid(f"p{len(figure.axes) - 1}")
     axes.xaxis.set_gid(f"a{len(figure.axes) - 1}")
     return axes
@@ -193,7 +192,7 @@ def drawn_unit(table: ResultTable, column: str, units: Units | None, unit: str =
     Args:
         table: of the column.
         column: name.
-        units: of the result that the table is of; None: of the table alone.
+        units: units of the table's result; None: of the table alone.
         unit: of the values; empty: that of the column.
     """
     unit = unit or next((each.unit for each in table.columns if each.name == column), "")
@@ -204,7 +203,7 @@ def drawn_unit(table: ResultTable, column: str, units: Units | None, unit: str =
 def draw_line(  # noqa: PLR0917 - points, then style
     axes: Axes, x: ArrayLike, y: ArrayLike, s: int, dash: tuple[float, ...], width: float, **style: object
 ) -> None:
-    """Draw a line in the colour of that number (0: ink), so that the page finds it."""
+    """Draw a line in the colour of that number (0: ink), with an id for the page."""
     color = SERIES[s - 1] if s else INK
     pattern = (0, dash) if dash else "solid"
     axes.plot(x, y, color=color, linestyle=pattern, linewidth=width, gid=f"k{s}", **style)  # type: ignore[arg-type]
@@ -214,11 +213,11 @@ def add_rectangles(axes: Axes, corners: ArrayLike, color: str, strength: float =
     """Fill rectangles as one path: small, and without seams.
 
     Args:
-        axes: to draw in.
+        axes: axes to draw in.
         corners: x and y of each rectangle's four corners, and of the first again, shape (n, 10).
-        color: of all of them.
-        strength: of the colour, up to 1.
-        gid: what the page finds them by.
+        color: colour of all of them.
+        strength: opacity of the colour, up to 1.
+        gid: id for the page.
     """
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
@@ -235,10 +234,10 @@ def curve_of(value: object, s: int, x: Iterable[float], y: Iterable[float]) -> C
     """Return the points of the curve of a series.
 
     Args:
-        value: of the series, as the table has it.
+        value: value of the series in the table.
         s: the number of its colour.
-        x: places.
-        y: heights.
+        x: x values.
+        y: y values.
     """
     label = short(str(value))
     curve = Curve(name=label, s=s, x=[*x], y=[brief(v) for v in y])
@@ -262,13 +261,13 @@ def remark_more(count: int, noun: str = "line") -> tuple[str, ...]:
 
 
 def counted(value: object, each: str) -> str:
-    """Return a label for what is counted: ``1 GPU``, ``2-4 GPUs``; just the value where nothing is."""
+    """Return a label for a counted value: ``1 GPU``, ``2-4 GPUs``; only the value if nothing is counted."""
     text = short(str(value))
     return f"{text} {each}{'' if text == '1' else 's'}" if each else text
 
 
 def short(text: str) -> str:
-    """Return a name without its middle where it is too long for a figure."""
+    """Return a name with its middle cut out if it is too long for a figure."""
     clean = visible(text) or '""'
     if len(clean) <= LABEL_LENGTH:
         return clean
@@ -277,25 +276,25 @@ def short(text: str) -> str:
 
 
 def brief(value: float) -> float:
-    """Return a number for the page's data: 4 digits, and never less than one decimal."""
+    """Return a number for the page's data: 4 digits, and at least one decimal."""
     number = round(float(value), 1) if abs(value) >= 1000 else float(f"{value:.4g}")
     return int(number) if number.is_integer() else number
 
 
 def called(label: str, value: object) -> dict[str, str | None]:
-    """Return ``raw`` of a curve or panel where the label is not what the table calls it."""
+    """Return ``raw`` of a curve or panel if the label differs from the table's value."""
     raw = None if value is None else str(value)
     return {} if raw == label else {"raw": raw}
 
 
 def drawn_rows(rows: pl.DataFrame, columns: Sequence[str]) -> Rows:
-    """Return the rows that bars are drawn from."""
+    """Return the rows behind bars."""
     chosen = rows.select(list(dict.fromkeys(columns)))
     return Rows(columns=chosen.columns, rows=[[json_value(v) for v in row] for row in chosen.iter_rows()])
 
 
 def shortened_remark(names: Sequence[str]) -> tuple[str, ...]:
-    """Return a remark where `short` shortened any of these names."""
+    """Return a remark if `short` shortened any of these names."""
     if any(short(name) != (visible(name) or '""') for name in names):
         return ("Long names are shortened in the figure; the table shows them in full.",)
     return ()

@@ -64,7 +64,7 @@ _LEFT, _TOP, _RIGHT, _BOTTOM = 44, 30, 16, 48
 
 @dataclass(frozen=True)
 class _Plan:
-    """What all panels of a CDF chart share: the curves' names, points a curve, the range of x."""
+    """Properties common to all panels of a CDF chart: the curves' names, points per curve, the range of x."""
 
     chart: Chart
     names: tuple[object, ...]
@@ -82,18 +82,18 @@ class _Plan:
         return DASHES[max(0, self.colour(name) - 1)]
 
     def label(self, name: object) -> str:
-        """Return the name of a curve; sizes are counted in the panel's title where there are panels."""
+        """Return the name of a curve; if there are panels, their titles name the unit of sizes."""
         if name == TOTAL:
             return TOTAL
         return self.chart.title if name is None else counted(name, "" if self.chart.facet else self.chart.each)
 
 
 def cdf(chart: Chart, _table: ResultTable, frame: pl.DataFrame) -> Sketch:
-    """Draw cumulative distributions, one curve a value of ``chart.series``, one panel a value of ``facet``.
+    """Draw cumulative distributions, one curve per value of ``chart.series``, one panel per value of ``facet``.
 
     Args:
         chart: ``x`` holds values, ``y`` the per cent of all that are at most as large.
-        _table: not needed.
+        _table: unused.
         frame: the rows to draw.
     """
     facets = _distinct(frame, chart.facet)
@@ -202,7 +202,7 @@ def _curve(axes: Axes, plan: _Plan, name: object, x: Floats, y: Floats) -> Curve
     keep = thin_curve(at if plan.chart.scale == "share" else np.log(at), y, plan.points)
     x, at, y = x[keep], at[keep], y[keep]
     number, dash = plan.colour(name), plan.dash(name)
-    # The curve comes up from 0 at its first value and stays level after its last.
+    # The curve rises from 0 at its first value and stays level after its last.
     places, heights = np.concatenate(([at[0]], at, [plan.high])), np.concatenate(([0.0], y, [y[-1]]))
     draw_line(axes, places, heights, number, dash, 1.8, drawstyle="steps-post", clip_on=False)
     curve = Curve(name=plan.label(name), s=number, x=[brief(v) for v in x], y=[round(float(v), 2) for v in y])
@@ -245,7 +245,7 @@ def over_time(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
         seconds = edges[:-1]
         remarks += (f"Each point is the mean over {step}.",)
     span = (float(seconds[0]), max(float(seconds[-1]), float(seconds[0]) + 60))
-    # places as if there were a limit in any case
+    # reserve space as if there were a limit
     places = {c: n for n, c in enumerate((chart.y[0], chart.limit, *chart.y[1:]))}
     above = {chart.y[0], chart.limit}
     groups = [group for g in (above, {*chart.y} - above) if (group := [c for c in known if c in g])]
@@ -274,7 +274,7 @@ def over_time(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
 
 
 def _known_together(frame: pl.DataFrame, columns: tuple[str, ...]) -> list[str]:
-    """The columns that some row has together with the previous ones: a log may lack the total of GPUs."""
+    """Return the columns with values in the same rows as the previous ones: a log may lack the total of GPUs."""
     together: list[str] = []
     for column in columns:
         if frame.drop_nulls([*together, column]).height:
@@ -283,7 +283,7 @@ def _known_together(frame: pl.DataFrame, columns: tuple[str, ...]) -> list[str]:
 
 
 def _stacked_boxes(count: int) -> tuple[list[Box], int]:
-    # What is waited for may be many times what there is: on one scale the one would flatten the other.
+    # Waiting demand may be many times the supply: on one scale, one curve would flatten the other.
     left, width = _LEFT + 8.0, WIDTH - _LEFT - 8.0 - _RIGHT
     tops, heights = (30.0, 270.0), (200.0 if count > 1 else 250.0, 90.0)
     boxes = [(left, top, width, height) for top, height in zip(tops[:count], heights[:count], strict=True)]
@@ -307,7 +307,7 @@ def _edges(first: float, last: float) -> tuple[Floats, str]:
 def _level(axes: Axes, title: str, index: int, seconds: Floats, values: Floats) -> Key:
     days = seconds / 86400
     if index == 0:
-        # fill_between would draw a collection, which SVG writes as a reference to a path elsewhere.
+        # fill_between would draw a collection, which SVG writes as a reference to a path elsewhere
         outline = np.repeat(days, 2)[1:], np.repeat(values, 2)[:-1]
         axes.fill(
             [days[0], *outline[0], days[-1]], [0, *outline[1], 0], color=SERIES[0], alpha=0.3, linewidth=0, gid="k1"
@@ -322,7 +322,7 @@ def _level(axes: Axes, title: str, index: int, seconds: Floats, values: Floats) 
 
 
 def time_axis(axes: Axes, first: float, last: float) -> None:
-    """Set up an axis of time that counts days since 1970, with dates or times of day (UTC).
+    """Set up a time axis that counts days since 1970, with dates or times of day (UTC).
 
     Args:
         axes: to set up.
@@ -349,7 +349,7 @@ def time_axis(axes: Axes, first: float, last: float) -> None:
 
 
 def period(first: float, last: float) -> str:
-    """Return what stands under an axis of time: its first and its last day."""
+    """Return the label below a time axis: its first and its last day."""
     if is_relative(first):
         return f"day {first / DAY_S:,.1f} to day {last / DAY_S:,.1f} of the trace, which has no dates"
     days = [datetime.fromtimestamp(second, UTC).date().isoformat() for second in (first, last)]
@@ -357,7 +357,7 @@ def period(first: float, last: float) -> str:
 
 
 def elapsed_axis(axes: Axes, first: float, last: float) -> float:
-    """Set up an axis of time without a calendar: ticks in the unit that suits the span.
+    """Set up a time axis without a calendar: ticks in the unit that suits the span.
 
     Args:
         axes: to set up.
@@ -378,17 +378,17 @@ def elapsed_axis(axes: Axes, first: float, last: float) -> float:
 
 
 def thin_curve(x: Floats, y: Floats, limit: int) -> NDArray[np.intp]:
-    """Choose points of a rising curve so that no gap between neighbours is wide, sideways or upward.
+    """Select points of an ascending curve so that gaps between neighbours are narrow, in both directions.
 
     Args:
-        x: rising positions as they are drawn (logarithms on a logarithmic axis), shape (n,).
-        y: rising heights, shape (n,).
-        limit: at most so many points; at least 2.
+        x: ascending positions as drawn (logarithms on a logarithmic axis), shape (n,).
+        y: ascending heights, shape (n,).
+        limit: most points; at least 2.
 
     Returns:
-        Indices of the points to keep, rising, first and last among them. The length of the curve in units
-        of the figure's width and height is at most 2, so neighbours are at most 2/(limit - 1) of it apart
-        but for the curve's own jumps.
+        Indices of the points to keep, rising, first and last among them. The length of the curve in units of the
+        figure's width and height is at most 2, so neighbours are at most 2/(limit - 1) apart, except at the curve's own
+        jumps.
     """
     count = len(x)
     if count <= limit:
@@ -405,12 +405,12 @@ def _share_of_range(values: Floats) -> Floats:
 
 
 def mean_by_bin(at: Floats, values: Floats, edges: Floats) -> Floats:
-    """Return the mean over time of a step function, one for each bin.
+    """Return the mean over time of a step function, one per bin.
 
     Args:
-        at: rising times at which the function takes a new value, shape (n,).
+        at: ascending times at which the function takes a new value, shape (n,).
         values: the values, each held until the next time, shape (n,).
-        edges: rising bin edges within the first and last time, shape (m + 1,).
+        edges: ascending bin edges within the first and last time, shape (m + 1,).
 
     Returns:
         Means, shape (m,).

@@ -1,7 +1,7 @@
-"""Draws who held GPUs of which node from when to when: one panel a policy, one row a node, one bar an allocation.
+"""Draws which job held GPUs of which node and when: one panel per policy, one row per node, one bar per allocation.
 
-A bar is as many lanes high as it has GPUs. Which lanes is the drawing's choice: a replay counts a node's GPUs, and
-does not number them.
+A bar is as many lanes high as it has GPUs. The chart assigns the lanes: a replay counts a node's GPUs, but does not
+number them.
 """
 
 from __future__ import annotations
@@ -60,17 +60,17 @@ _COLORS = tuple(k for k in range(1, len(SERIES) + 1) if k != _OTHERS)
 
 @dataclass(frozen=True)
 class Bar:
-    """One row of the table as it is drawn.
+    """One row of the table in drawing form.
 
     Attributes:
         what: ``job``, ``loan`` or ``down``.
         node: name.
-        job: name, as those of the user, the queue, and the job whose GPUs it shares.
-        user: or empty.
-        queue: or empty.
-        beside: or empty.
+        job: its name.
+        user: its user, or empty.
+        queue: its queue, or empty.
+        beside: the job whose GPUs it shares, or empty.
         gpus: of the node.
-        counted: of these, mean.
+        counted: mean of these that count.
         start: seconds.
         end: seconds.
     """
@@ -93,8 +93,8 @@ def gantt(chart: Chart, _table: ResultTable, frame: pl.DataFrame) -> Sketch:
     Args:
         chart: ``x`` and ``end`` are seconds, ``calendar`` the first of them as times; ``series`` names the rows,
             ``facet`` the panels, ``y`` holds `gpuctl.core.charts.GANTT`.
-        _table: not needed.
-        frame: the rows to draw; those of nodes say the window, too.
+        _table: unused.
+        frame: the rows to draw; those of nodes also hold the window.
     """
     facets = frame[chart.facet].unique(maintain_order=True).to_list()
     parts = {str(name): _bars(chart, frame.filter(frame[chart.facet] == name)) for name in facets[:PANELS]}
@@ -138,7 +138,7 @@ def gantt(chart: Chart, _table: ResultTable, frame: pl.DataFrame) -> Sketch:
 
 
 def missing_values(chart: Chart, frame: pl.DataFrame) -> str:
-    """Return why rows that there are cannot be drawn; empty where they can."""
+    """Return why existing rows cannot be drawn; empty if they can."""
     needed = (chart.x, chart.end, chart.series, chart.facet, chart.y[0])
     lacking = [c for c in needed if frame[c].null_count()]
     if lacking:
@@ -160,7 +160,7 @@ def _is_node(bar: Bar) -> bool:
 
 
 def _shift(chart: Chart, frame: pl.DataFrame) -> tuple[float, bool]:
-    """What makes seconds since 1970 of the table's, and whether that is known."""
+    """Return the offset from the table's seconds to seconds since 1970, and whether it is known."""
     if not chart.calendar or frame[chart.calendar].null_count():
         return 0.0, False
     return frame[chart.calendar].dt.epoch("ms")[0] / 1000 - float(frame[chart.x][0]), True
@@ -172,7 +172,7 @@ def _number(value: float) -> float:
 
 
 def _ways(bars: list[Bar]) -> dict[str, dict[str, int]]:
-    """By what bars are coloured, and who has which colour: jobs in turn, of users and queues those with most bars."""
+    """Return the columns that colour bars, with the value of each colour: jobs in turn, users and queues by bars."""
     found = {"job": {name: _COLORS[k % len(_COLORS)] for k, name in enumerate(dict.fromkeys(b.job for b in bars))}}
     for way in ("user", "queue"):
         names = [getattr(bar, way) for bar in bars]
@@ -199,7 +199,7 @@ def _panel(  # noqa: PLR0917 - what all panels share, and what is of this one
         return numbers.setdefault(text, len(numbers)) if text else -1
 
     def across(bar: Bar) -> tuple[float, float]:
-        # a second of a day is seen all the same
+        # a second is as visible as a day
         a, b = (left + (min(max(t, window[0]), window[1]) - window[0]) * scale for t in (bar.start, bar.end))
         return a, max(b, a + (right - left) / 800)
 
@@ -231,13 +231,13 @@ def _panel(  # noqa: PLR0917 - what all panels share, and what is of this one
         away = [(*across(bar), top + 0.42 * tall, 0.16 * tall) for bar in of_it if bar.what == "down"]
         _fill(axes, away, INK, 1.0)
     for (colors, thin), rects in sorted(drawn.items()):
-        # what the page finds them by, to give them another colour
+        # ids by which the page recolours them
         _fill(axes, rects, SERIES[int(colors[0]) - 1], _THIN if thin else 1.0, gid=f"c{colors}")
     data["panels"].append(([_number(v) for v in box], name, remarks))
 
 
 def _places(bars: list[Bar], gpus: int) -> Iterator[tuple[Bar, list[tuple[float, float]]]]:
-    """Where in a node's row each bar is drawn: from and to, as parts of its height."""
+    """Return the position of each bar in a node's row: from and to, as parts of its height."""
     own = sorted((bar for bar in bars if not bar.beside), key=lambda bar: (bar.start, -bar.end))
     steps = sorted([(bar.start, 1, bar.gpus) for bar in own] + [(bar.end, 0, -bar.gpus) for bar in own])
     most = int(np.cumsum([change for _, _, change in steps]).max()) if steps else 0
@@ -246,7 +246,7 @@ def _places(bars: list[Bar], gpus: int) -> Iterator[tuple[Bar, list[tuple[float,
     taken: list[tuple[Bar, list[int]]] = []
     for bar in own:
         free = np.flatnonzero(until <= bar.start).tolist()
-        # next to each other where they can be
+        # adjacent if possible
         first = next(
             (i for i in range(len(free) - bar.gpus + 1) if free[i + bar.gpus - 1] - free[i] == bar.gpus - 1), 0
         )

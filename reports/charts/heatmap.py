@@ -1,4 +1,4 @@
-"""Draws a heat map: how full each node was over time, one panel a series, in steps of one colour."""
+"""Draws a heat map: how full each node was over time, one panel per series, in steps of one colour."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ _TALLEST, _CELL = 180.0, 14.0
 
 
 def heat(chart: Chart, _table: ResultTable, frame: pl.DataFrame) -> Sketch:
-    """Draw cells of ``chart.y[0]`` in per cent, one panel a value of ``chart.facet``.
+    """Draw cells of ``chart.y[0]`` in per cent, one panel per value of ``chart.facet``.
 
     Args:
         chart: ``x`` holds the start of equal periods in seconds, ``calendar`` the same as times; ``series`` names the
-            rows, in their order; the second column of ``y`` says which share of a row was missing.
-        _table: not needed.
-        frame: the rows to draw, one a cell, periods within rows within panels.
+            rows, in their order; the second column of ``y`` is the share of a row that was missing.
+        _table: unused.
+        frame: the rows to draw, one per cell, periods within rows within panels.
     """
     facets = frame[chart.facet].unique(maintain_order=True).to_list()
     drawn = facets[:PANELS]
@@ -85,13 +85,13 @@ def heat(chart: Chart, _table: ResultTable, frame: pl.DataFrame) -> Sketch:
 
 
 def packed(values: Grid) -> str:
-    """Write shares as text, two characters a value, so that a page can hold all cells of a heat map.
+    """Return shares as text, two characters per value, so that a page can hold all cells of a heat map.
 
     Args:
         values: per cent, 0 to 100, shape (n,).
 
     Returns:
-        Each value in tenths of a per cent, as two digits of base 32; empty where all are 0.
+        Each value in tenths of a per cent, as two digits of base 32; empty if all are 0.
     """
     tenths = np.rint(np.clip(values, 0, 100) * 10).astype(int)
     return "".join(_DIGITS[t // 32] + _DIGITS[t % 32] for t in tenths) if tenths.any() else ""
@@ -103,7 +103,7 @@ def _packed_rows(names: list[str], *grids: Grid) -> list[tuple[str, str, str]]:
 
 
 def _grid(chart: Chart, part: pl.DataFrame, column: str, rows: list[str], absent: float = 0.0) -> Grid:
-    """The cells of one panel, row by row; `absent` in the rows in the file not."""
+    """Return the cells of one panel, row by row; `absent` for rows that the file lacks."""
     own = part[chart.series].unique(maintain_order=True).to_list()
     cells = part[column].fill_null(0).to_numpy().astype(float).reshape(len(own), -1)
     grid = np.full((len(rows), cells.shape[1]), absent)
@@ -156,12 +156,12 @@ def _cells(axes: Axes, cells: Grid, missing: Bools) -> None:
     edges = np.linspace(left, right, cells.shape[1] + 1)
     for number, strength in enumerate(STEPS, 1):
         _fill_runs(axes, step == number, edges, color=SERIES[0], strength=strength, inset=0.0)
-    # A line through the row, so that it does not take a colour to see it.
+    # A line through the row, so that it is visible without colour.
     _fill_runs(axes, missing, edges, color=INK, strength=1.0, inset=0.38)
 
 
 def _fill_runs(axes: Axes, chosen: Bools, edges: Grid, *, color: str, strength: float, inset: float) -> None:
-    # neighbours in a row become one rectangle
+    # adjacent cells of a row become one rectangle
     padded = np.pad(chosen, ((0, 0), (1, 1))).astype(np.int8)
     row, first = np.nonzero(np.diff(padded, axis=1) == 1)
     _, after = np.nonzero(np.diff(padded, axis=1) == -1)

@@ -1,4 +1,4 @@
-"""Draws levels over time with one line a series, one panel a level: what several policies did at the same time."""
+"""Draws levels over time with one line per series, one panel per level: several policies over the same time."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _HEIGHT = {1: 230.0, 2: 150.0}
 
 @dataclass(frozen=True)
 class _Plan:
-    """What all panels share: the starts of the drawn periods, the first and last instant, whether they have dates."""
+    """Properties common to all panels: starts of periods, first and last instant, whether they have dates."""
 
     starts: Floats
     span: tuple[float, float]
@@ -60,12 +60,12 @@ class _Plan:
 
 
 def by_series(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
-    """Draw one panel a column of ``chart.y``, in it one line a value of ``chart.series``.
+    """Draw one panel per column of ``chart.y``, with one line per value of ``chart.series``.
 
     Args:
         chart: ``x`` holds the start of equal periods in seconds, ``calendar`` the same as times; ``y`` are means over
-            the periods, or ``counts`` of them; ``limit`` is drawn dashed, in ink, in the last panel, as the first
-            series has it.
+            the periods, or ``counts`` of them; ``limit`` of the first series is drawn dashed, in ink, in the last
+            panel.
         table: for the headings of its columns.
         frame: the rows to draw.
     """
@@ -116,12 +116,12 @@ def _boxes(count: int, left: float) -> tuple[list[Box], float]:
 
 
 def is_dated(frame: pl.DataFrame, chart: Chart) -> bool:
-    """Whether the periods have a place in the calendar."""
+    """Return whether the periods have dates."""
     return bool(chart.calendar) and chart.calendar in frame.columns and frame[chart.calendar].null_count() == 0
 
 
 def seconds_of(rows: pl.DataFrame, chart: Chart) -> Floats:
-    """Return the starts of the periods: seconds since 1970 where they have a place in the calendar."""
+    """Return the starts of the periods: seconds since 1970 if they have dates."""
     if is_dated(rows, chart):
         return np.asarray(rows[chart.calendar].dt.epoch("ms").to_numpy().astype(float) / 1000)
     return np.asarray(rows[chart.x].to_numpy().astype(float))
@@ -134,7 +134,7 @@ def span_of(starts: Floats) -> tuple[float, float]:
 
 
 def span_title(span: tuple[float, float], *, dated: bool) -> str:
-    """Return what stands under the axis of time."""
+    """Return the label below the time axis."""
     return period(*span) if dated else "since the start of the workload"
 
 

@@ -52,7 +52,7 @@ def bands(chart: Chart, table: ResultTable, frame: pl.DataFrame, units: Units | 
         chart: ``x`` is a number that was varied; ``y`` are the mean and the ends of its interval, which may be empty.
         table: for the headings of its columns.
         frame: the rows to draw; those without ``x`` or a mean are not drawn.
-        units: of the result that the table is of; None: of the table alone.
+        units: units of the table's result; None: of the table alone.
     """
     mean, low, high = chart.y
     unit, factor = drawn_unit(table, mean, units)
@@ -98,13 +98,13 @@ def bands(chart: Chart, table: ResultTable, frame: pl.DataFrame, units: Units | 
 
 
 def profile(chart: Chart, table: ResultTable, frame: pl.DataFrame, units: Units | None = None) -> Sketch:
-    """Draw one line per column of ``chart.y``, over the numbers in ``chart.x``; the columns have one unit.
+    """Draw one line per column of ``chart.y``, over the numbers in ``chart.x``; the columns share one unit.
 
     Args:
-        chart: ``y_title`` stands over the axis.
+        chart: ``y_title`` is the label of the axis.
         table: for the headings and the unit of its columns.
         frame: the rows to draw; those without a value are not drawn.
-        units: of the result that the table is of; None: of the table alone.
+        units: units of the table's result; None: of the table alone.
     """
     import polars as pl
 
@@ -192,7 +192,7 @@ def _panel(
         x, y = (mine[each].cast(float).to_list() for each in (chart.x, column))
         dash, width, points = DASHES[number - 1], 1.8, (x, y)
         if len(x) == 1:
-            # a square of a thick, short line: markers would be references to a path elsewhere
+            # a square from a thick, short line: markers would be references to a path elsewhere
             half = _DOT / box[2] * tops[0] / 2
             dash, width, points = (), _DOT, ([x[0] - half, x[0] + half], y * 2)
         draw_line(axes, *points, number, dash, width, solid_capstyle="butt", clip_on=False)

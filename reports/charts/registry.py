@@ -1,4 +1,4 @@
-"""Draws the charts of a page; `gpuctl.reports.figures` says which."""
+"""Draws the charts of a page, as listed in `gpuctl.reports.figures`."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ _IN_UNITS = {"ranges": bars.ranges, "bands": lines.bands, "profile": lines.profi
 
 @dataclass(frozen=True)
 class Drawing:
-    """A chart as it goes into the page; ``svg`` is empty and ``missing`` says why where it was not drawn.
+    """A chart in the page; if it was not drawn, ``svg`` is empty and ``missing`` states why.
 
-    ``lead`` is set where a page of one result begins with it.
+    ``lead``: a page of one result begins with it.
     """
 
     name: str
@@ -60,11 +60,11 @@ class Drawing:
 
 
 def draw_all(analysis: Analysis, ending: str = "") -> tuple[Drawing, ...]:
-    """Draw every chart that this kind of analysis has, or say why it cannot be drawn.
+    """Draw every chart that this kind of analysis has, or state why it cannot be drawn.
 
     Args:
         analysis: of logs, a replay, predictions, or several of them; charts whose table it lacks are not drawn.
-        ending: of the drawings' names, where a page holds those of several analyses.
+        ending: suffix of the drawings' names, if a page holds those of several analyses.
     """
     units = Units(analysis.tables)
     with drawing_settings():
@@ -79,8 +79,8 @@ def draw(chart: Chart, table: ResultTable | None, units: Units | None = None) ->
 
     Args:
         chart: what to draw.
-        table: its table, None where the analysis has none.
-        units: of the analysis, for charts of durations; None: of the table alone.
+        table: its table, None if the analysis has none.
+        units: units of the analysis, for charts of durations; None: of the table alone.
     """
     frame, missing = _rows(chart, table)
     if table is None or frame is None:
@@ -125,13 +125,13 @@ def _rows(chart: Chart, table: ResultTable | None) -> tuple[pl.DataFrame | None,
 
 
 def _missing_values(chart: Chart, frame: pl.DataFrame) -> str:
-    """Why rows that there are cannot be drawn: logs do not tell everything."""
+    """Return why existing rows cannot be drawn: logs lack some values."""
     import polars as pl
 
     if chart.kind == "gantt":
         return gantt.missing_values(chart, frame)
     if chart.kind in {"lines", "heat"}:
-        # every period of every series has a place of its own: none may be left out
+        # a missing period of a series would shift the others
         whole = (chart.x, chart.series, chart.facet, *((*chart.y, chart.limit) if chart.kind == "lines" else ()))
         lacking = [c for c in whole if c and frame[c].null_count()]
         return f"Not every row of the table {chart.table} has {' and '.join(lacking)}." if lacking else ""

@@ -1,7 +1,7 @@
-"""From a matplotlib figure to an SVG fragment for a page: themed by CSS, small, the same bytes every time.
+"""Converts a matplotlib figure to an SVG fragment for a page: themed by CSS, small, reproducible to the byte.
 
-Figures are drawn in sentinel colours, which become ``currentColor`` and CSS variables here. Presentation
-attributes take the place of inline styles, so that the page's security policy need not allow any.
+Figures are drawn in sentinel colours, which become ``currentColor`` and CSS variables here. Presentation attributes
+replace inline styles, so that the page's security policy need not allow any.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _USUAL = {("text-anchor", "start"), ("fill", "none"), ("stroke-dashoffset", "0")
 
 @contextmanager
 def drawing_settings() -> Iterator[None]:
-    """Set matplotlib up as these figures need it, whatever the user's own settings are, and put them back."""
+    """Set up matplotlib for these figures, independent of the user's settings, and restore those afterwards."""
     import matplotlib as mpl
 
     with mpl.rc_context(), warnings.catch_warnings():
@@ -100,8 +100,8 @@ def to_svg(figure: Figure, prefix: str, title: str, description: str) -> str:
     Args:
         figure: drawn in the sentinel colours of this module, inside `drawing_settings`.
         prefix: unique in the page; every id in the fragment starts with it.
-        title: what a screen reader calls the figure.
-        description: what the figure shows, in words.
+        title: name of the figure for screen readers.
+        description: description of the figure.
     """
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
@@ -143,7 +143,7 @@ def _attributes(tag: str, element: ET.Element, ids: dict[str, str]) -> Iterator[
     own = _OURS.fullmatch(given.get("id", "")) if tag == "g" else None
     if own:
         yield f"data-{own[1]}", own[2]
-    # a line of the grid ends where its axes do
+    # a grid line ends where its axes do
     if "stroke: " + FAINT in given.get("style", ""):
         given.pop("clip-path", None)
     for name, value in given.items():
@@ -165,7 +165,7 @@ def _attributes(tag: str, element: ET.Element, ids: dict[str, str]) -> Iterator[
 
 
 def _path(data: str) -> str:
-    """A path's commands, each in the shorter of its two forms: to a place, or by a distance."""
+    """Return a path's commands, each in the shorter of absolute and relative form."""
     pieces: list[str] = []
     x, y = Decimal(0), Decimal(0)
     for command, numbers in _COMMAND.findall(data):

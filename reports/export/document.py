@@ -1,4 +1,4 @@
-"""A result as one JSON document, and back: what ``--json`` writes is what ``gpuctl report`` reads."""
+"""A result as one JSON document: ``--json`` writes it, ``gpuctl report`` reads it."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def document(
     left_out: Sequence[ResultTable],
     promised: Mapping[str, object] | None = None,
 ) -> Iterator[str]:
-    """Yield a result as the text of a JSON document, in pieces.
+    """Yield the text of a result's JSON document, in pieces.
 
     Args:
         analysis: the result.
-        tables: those of its tables that are written.
-        left_out: those that are only named.
-        promised: further keys that other programs were promised; `parse_document` leaves them out.
+        tables: those of its tables to write.
+        left_out: those to list by name only.
+        promised: further keys for other programs; `parse_document` ignores them.
     """
     head = {
         "schema": SCHEMA,
@@ -87,7 +87,7 @@ def document(
 
 
 def described(table: ResultTable) -> dict[str, object]:
-    """Everything of a table but its name and its rows, as JSON values."""
+    """Return the properties of a table except its name and its rows, as JSON values."""
     return {
         "title": table.title,
         "question": table.question,
@@ -115,7 +115,7 @@ def described(table: ResultTable) -> dict[str, object]:
 
 
 def _spans(text: str) -> list[Span] | None:
-    """Where names stand in a text, as [begin, end, kind]; None where nobody knows."""
+    """Return the positions of names in a text, as [begin, end, kind]; None if unknown."""
     return list(text.named) if isinstance(text, Note) else None
 
 
@@ -126,20 +126,20 @@ def read_document(path: Path) -> Analysis:
         path: the file.
 
     Raises:
-        InputError: it cannot be read, is no such document, or is one of a newer gpuctl.
+        InputError: it cannot be read, is not such a document, or is from a newer gpuctl.
     """
     return parse_document(read_whole(path, most=MOST_BYTES, begins=b"{", hint=_HINT), str(path))
 
 
 def parse_document(data: bytes, place: str) -> Analysis:
-    """Read a result from the text that `document` has made.
+    """Parse a result from the text of `document`.
 
     Args:
         data: the text, in UTF-8.
-        place: where it came from, for messages.
+        place: its origin, for messages.
 
     Raises:
-        InputError: it is no such document, or is one of a newer gpuctl.
+        InputError: it is not such a document, or is from a newer gpuctl.
     """
     try:
         return _analysis(json.loads(data))
@@ -153,7 +153,7 @@ _HINT = "expected a file written by gpuctl analyze, replay, predict or train wit
 
 
 class _NotOursError(Exception):
-    """What is wrong with a document."""
+    """The fault of a document."""
 
 
 def _analysis(found: object) -> Analysis:
@@ -194,7 +194,7 @@ def _source(found: dict[str, Any], number: int) -> SourceInfo:
         rows_in=_count(found.get("rows_in"), f"{place}.rows_in"),
         rows_loaded=_count(found.get("rows_loaded"), f"{place}.rows_loaded"),
         rows_rejected=_count(found.get("rows_rejected"), f"{place}.rows_rejected"),
-        # results of older versions do not have it
+        # results of older versions lack it
         rows_already_stored=_count(found.get("rows_already_stored", 0), f"{place}.rows_already_stored"),
     )
 
@@ -257,7 +257,7 @@ def _drawings(table: str, found: object, place: str) -> tuple[str, ...]:
 
 
 def _notes(texts: list[Any], spans: object, place: str) -> tuple[Note, ...]:
-    """Sentences, each with the names in it; where these are not told, as by an older gpuctl, all of it may be one."""
+    """Return sentences with the names in them; without positions, as from an older gpuctl, all may be names."""
     places = [None] * len(texts) if spans is None else _list(spans, f"names.{place}")
     if len(places) != len(texts):
         raise _NotOursError(f"{place} has {len(texts)} texts, and names.{place} has {len(places)}")
@@ -279,7 +279,7 @@ def _note(value: object, spans: object, place: str) -> Note:
 
 
 def _titled(value: object, spans: object, place: str) -> Note:
-    """What is a cluster's name where nothing else is told."""
+    """Return the title; without positions of names, all of it counts as the cluster's name."""
     return named("cluster", _text(value, place)) if spans is None else _note(value, spans, place)
 
 
@@ -314,7 +314,7 @@ def _series(name: str, kind: str, rows: list[dict[str, Any]], place: str) -> pl.
 
 
 def _times(name: str, texts: pl.Series) -> pl.Series:
-    """ISO 8601; in UTC where they end in Z; days and times where there is no date."""
+    """Parse ISO 8601 times; in UTC if they end in Z; days and times without a date."""
     known = texts.drop_nulls()
     if known.len() and known.str.starts_with("day ").any():
         day = r"^day (\d{1,5}) (\d\d:\d\d:\d\d(?:\.\d+)?)$"
@@ -347,7 +347,7 @@ def _list(value: object, place: str) -> list[Any]:
 def _text(value: object, place: str) -> str:
     if not isinstance(value, str):
         raise _NotOursError(f"{place} is {_what(value)}, expected a text")
-    # JSON may hold halves of surrogates, which no file or table can
+    # JSON may hold lone surrogates, which no file or table can
     return storable(value)
 
 

@@ -1,8 +1,8 @@
 """Writes result tables to files: JSON, JSON lines, CSV, TSV, Markdown, Parquet.
 
-All but Markdown carry the values themselves: numbers in full precision, times as ISO 8601, missing values
-told apart from empty strings. Text is written exactly as the logs have it, but for two: on a terminal,
-characters that would steer it are written out, and ``spreadsheet`` keeps text from being a formula.
+All except Markdown carry the exact values: numbers in full precision, times as ISO 8601, missing values distinct from
+empty strings. Text is written exactly as in the logs, with two exceptions: on a terminal, control characters are
+escaped, and ``spreadsheet`` keeps text from being a formula.
 """
 
 from __future__ import annotations
@@ -47,21 +47,20 @@ def write_tables(
     names: Sequence[str] | None = None,
     spreadsheet: bool = False,
 ) -> None:
-    """Write tables of an analysis to one stream of bytes.
+    """Write tables of an analysis to one byte stream.
 
-    Several tables in CSV or TSV stand one below the other, each after a line ``# name`` and before an
-    empty line; one table stands alone. JSON lines: one object a row; of several tables each is
-    ``{"table": name, "row": {...}}``.
+    Several tables in CSV or TSV follow each other, each after a line ``# name`` and before an empty line; a single
+    table has neither. JSON lines: one object per row; with several tables, ``{"table": name, "row": {...}}``.
 
     Args:
-        analysis: what to write.
+        analysis: the analysis to write.
         format: one of `FORMATS`.
         file: open for writing bytes.
-        names: only these tables, detail tables among them if named; None means all but the detail tables.
+        names: only these tables, including named detail tables; None: all except the detail tables.
         spreadsheet: for CSV and TSV, as in `values.lines`.
 
     Raises:
-        UsageError: no such format or table, or Parquet was asked for other than one table.
+        UsageError: no such format or table, or Parquet was requested for other than one table.
     """
     chosen, left_out = choose_tables(analysis, names)
     match format:
@@ -84,27 +83,27 @@ def write_tables(
 
 
 def check_places(files: Mapping[str, Path | None], directories: Mapping[str, Path | None]) -> None:
-    """Refuse places that cannot be written to, before any work is done.
+    """Reject places that are not writable, before any work is done.
 
     Args:
         files: by option, files to be written into directories that exist.
-        directories: by option, directories to be written to, made where they are absent.
+        directories: by option, directories to be written to, created if absent.
 
     Raises:
-        UsageError: names the option and what is wrong.
+        UsageError: a place is not writable; the message names the option.
     """
     for option, path in files.items():
         if path is not None:
             if path.is_dir():
                 raise UsageError(f"{option} {path}: is a directory, expected a file", hint="name a file in it")
             if path.exists() and not path.is_file():
-                continue  # a device or a pipe: it is written to, not replaced
+                continue  # a device or a pipe is written to, not replaced
             _check_directory(option, path, path.parent)
     for option, path in directories.items():
         if path is not None:
             if path.exists() and not path.is_dir():
                 raise _no_directory(f"{option} {path}")
-            # what is absent is made in the nearest one that is there
+            # an absent directory is created in the nearest existing one
             _check_directory(option, path, next(p for p in (path, *path.absolute().parents) if p.exists()))
 
 
@@ -122,14 +121,14 @@ def _no_directory(what: str) -> UsageError:
 
 
 def write_dir(analysis: Analysis, directory: Path, format: DirFormat, *, spreadsheet: bool = False) -> tuple[Path, ...]:
-    """Write every table of an analysis, detail tables too, to a file ``<table>.<format>`` of its own.
+    """Write every table of an analysis, including detail tables, to its own file ``<table>.<format>``.
 
-    Each file appears whole or not at all (written beside its place, then renamed). Files of the same
-    name are replaced, all others are left alone.
+    Each file appears whole or not at all (written next to its place, then renamed). Files of the same name are
+    replaced, all others are untouched.
 
     Args:
-        analysis: what to write.
-        directory: created where it is absent.
+        analysis: the analysis to write.
+        directory: created if absent.
         format: ``csv`` or ``parquet``.
         spreadsheet: for CSV, as in `values.lines`.
 
@@ -137,7 +136,7 @@ def write_dir(analysis: Analysis, directory: Path, format: DirFormat, *, spreads
         The files, in the order of the analysis.
 
     Raises:
-        UsageError: the directory is a file, cannot be made or written to, or no such format.
+        UsageError: the directory is a file, cannot be created or written to, or the format is unknown.
     """
     if format not in get_args(DirFormat):
         raise UsageError(f"there is no directory format {format!r}", hint="known: csv, parquet")
@@ -151,7 +150,7 @@ def write_dir(analysis: Analysis, directory: Path, format: DirFormat, *, spreads
 
 
 def write_rows(batches: Iterator[ResultTable], format: str, file: BinaryIO, *, spreadsheet: bool = False) -> None:
-    """Write one table that comes in batches of rows, each forgotten once it is written.
+    """Write one table that arrives in batches of rows; each batch is dropped once it is written.
 
     JSON is a list of the rows. Parquet has the types of the first batch.
 

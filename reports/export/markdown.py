@@ -24,9 +24,9 @@ _ADDRESS = re.compile(
 
 
 def escaped(text: str) -> str:
-    """Return text that Markdown shows as it is: control characters written out, markup escaped, nobody mentioned.
+    """Return text that Markdown shows literally: control characters and markup escaped, without mentions.
 
-    What looks like a web or mail address does not become a link.
+    Web and mail addresses do not become links.
     """
     marked = _MARKUP.sub(r"\\\1", visible(text))
     return _ADDRESS.sub(r"\g<0><!-- -->", _MENTION.sub("@<!-- -->", marked))

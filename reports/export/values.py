@@ -1,4 +1,4 @@
-"""Turns frames into exact text and JSON values: UTC times, missing values, nested values."""
+"""Converts frames to exact text and JSON values: UTC times, missing values, nested values."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _dump = json.JSONEncoder(allow_nan=False).encode
 
 
 def lines(table: ResultTable, separator: str, *, spreadsheet: bool = False) -> Iterator[str]:
-    """Yield a table as delimited text: a heading line, then one line a row, in chunks.
+    """Yield a table as delimited text: a heading line, then one line per row, in chunks.
 
-    A missing value and NaN are nothing at all, an empty string is ``""``; a field with a separator,
+    A missing value or NaN is an empty field, an empty string is ``""``; a field with a separator,
     quote or line break is quoted, quotes are doubled.
 
     Args:
         table: the table.
         separator: one character, ``,`` or a tab.
-        spreadsheet: put an apostrophe before text that a spreadsheet would take for a formula: that which begins with
-            ``=``, ``+``, ``-``, ``@``, a tab or a line end. Numbers stay as they are.
+        spreadsheet: put an apostrophe before text that a spreadsheet would take for a formula: text that begins with
+            ``=``, ``+``, ``-``, ``@``, a tab or a line end. Numbers are unchanged.
     """
     names = [c.name for c in table.columns]
     yield separator.join(names) + "\n"
@@ -43,9 +43,9 @@ def lines(table: ResultTable, separator: str, *, spreadsheet: bool = False) -> I
 
 
 def rows(table: ResultTable) -> Iterator[list[str]]:
-    """Yield the rows of a table as the texts of JSON objects, columns in their order, in chunks.
+    """Yield the rows of a table as JSON objects in text form, columns in order, in chunks.
 
-    Made column by column: a row at a time, Python takes four times as long.
+    Built column by column: row by row, Python takes four times as long.
     """
     import polars as pl
 
@@ -58,13 +58,13 @@ def rows(table: ResultTable) -> Iterator[list[str]]:
 
 
 def json_value(value: Any) -> object:
-    """Return a value as JSON knows it.
+    """Return a value in a JSON type.
 
-    Times become ISO 8601 (UTC times end in Z), ``day 12 03:04:05`` where they have no date, durations
+    Times become ISO 8601 (UTC times end in Z), ``day 12 03:04:05`` if they have no date, durations
     seconds, NaN and infinities None.
 
     Raises:
-        TypeError: JSON has nothing for a value of this type.
+        TypeError: JSON has no equivalent for a value of this type.
     """
     match value:
         case None | bool() | int() | str():
@@ -91,7 +91,7 @@ def json_value(value: Any) -> object:
 
 
 def _json_texts(series: pl.Series) -> pl.Series:
-    """`json_value` of each value as the text that JSON has for it; missing where it is null."""
+    """Return `json_value` of each value as JSON text; missing for null."""
     import polars as pl
 
     dtype = series.dtype
@@ -109,7 +109,7 @@ def _json_texts(series: pl.Series) -> pl.Series:
 
 
 def _json_strings(texts: pl.Series) -> pl.Series:
-    """Texts as JSON writes them; Polars makes those in which nothing has to be escaped."""
+    """Return texts as JSON strings; Polars writes those that need no escapes."""
     import polars as pl
 
     if not texts.str.contains(_ESCAPED).any():
@@ -119,7 +119,7 @@ def _json_strings(texts: pl.Series) -> pl.Series:
 
 
 def json_type(dtype: pl.DataType) -> str:
-    """Return what the values of a column are in JSON: ``integer``, ``number``, ``string``, ``time`` and so on."""
+    """Return the JSON type of a column: ``integer``, ``number``, ``string``, ``time`` and so on."""
     if dtype.is_integer():
         return "integer"
     if dtype.is_numeric():
@@ -132,7 +132,7 @@ def json_type(dtype: pl.DataType) -> str:
 
 
 def _iso(times: pl.Series) -> pl.Series:
-    """Times as ISO 8601, with six decimals of a second where there are any; days and times where they have no date."""
+    """Return times as ISO 8601, with six decimals of a second if any; days and times for times without a date."""
     import polars as pl
 
     zoned = getattr(times.dtype, "time_zone", None) is not None
@@ -164,7 +164,7 @@ def _joined(frame: pl.DataFrame, separator: str, *, spreadsheet: bool) -> pl.Ser
             made.append(_as_text(frame[name]))
         text = text.cast(pl.String)
         if spreadsheet and _is_text(dtype):
-            # a spreadsheet looks past blanks
+            # a spreadsheet skips leading blanks
             formula = text.str.contains(r"^\s*[=+\-@]|^[\t\r\n]")
             text = pl.when(formula).then("'" + text).otherwise(text)
         fields.append(_quoted(text, separator))
@@ -178,7 +178,7 @@ def _is_text(dtype: pl.DataType) -> bool:
 
 
 def _as_text(series: pl.Series) -> pl.Series:
-    """Times and whatever else is neither text nor a number."""
+    """Convert times and other values that are neither text nor numbers to text."""
     import polars as pl
 
     if isinstance(series.dtype, pl.Datetime):

@@ -1,14 +1,14 @@
-"""A result whose names are pseudonyms: of users, accounts, jobs, nodes, clusters and paths, everywhere in it.
+"""Replaces names by pseudonyms throughout a result: users, accounts, jobs, nodes, clusters and paths.
 
 A pseudonym is ``KIND-`` and 13 characters: 50 bits of HMAC-SHA-256 (RFC 2104) of kind and name under a secret, and 15
-bits of a second one over the first, by which a pseudonym is known again and stays as it is. Who has the secret can
-try names; who has not can only compare: the same name is the same pseudonym wherever it stands, so that tables still
-sort, filter and join. Which columns hold names is told by `gpuctl.reports.privacy.names`.
+bits of a second one over the first, which identifies a pseudonym, so that it is not replaced again. Holders of the
+secret can try names; others can only compare: the same name always gets the same pseudonym, so that tables still sort,
+filter and join. `gpuctl.reports.privacy.names` lists the columns that hold names.
 
-Notes, populations, warnings and settings are notes (`gpuctl.core.notes`), which know where names stand in them: these
-are replaced by their kind, and no sentence is looked into. Text that is no note, as of a result that an older gpuctl
-wrote, may hold names anywhere: it is left out and counted. Numbers, times, digests of sources and the order of counts
-stay: they may tell a reader who knows the cluster what was when.
+Notes, populations, warnings and settings are notes (`gpuctl.core.notes`), which record the positions of names: these
+are replaced by their kind, without parsing the sentence. Text that is not a note, as in a result of an older gpuctl,
+may hold names anywhere: it is left out and counted. Numbers, times, digests of sources and the order of counts stay: a
+reader who knows the cluster may draw conclusions from them.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ _GROUPS = {"queue": "queue", "node": "machine", "rack": "rack"}
 
 
 def random_key() -> bytes:
-    """A secret that is used once: pseudonyms of another report will be others."""
+    """Return a secret for one use: pseudonyms of another report will differ."""
     return secrets.token_bytes(32)
 
 
 def read_key(path: Path) -> bytes:
-    """Read a secret from a file, without white space around it.
+    """Read a secret from a file, without surrounding white space.
 
     Raises:
         InputError: it cannot be read, or is too short or too long to be a secret.
@@ -83,7 +83,7 @@ class Pseudonyms:
 
     Args:
         key: the secret.
-        queues: whether queues get pseudonyms, too.
+        queues: whether queues also get pseudonyms.
     """
 
     def __init__(self, key: bytes, *, queues: bool = False) -> None:
@@ -92,7 +92,7 @@ class Pseudonyms:
         self._known: dict[tuple[str, str], str] = {}
 
     def of(self, kind: str, name: str) -> str:
-        """The pseudonym of a name; markers, pseudonyms under this secret and kept queues stay as they are."""
+        """Return the pseudonym of a name; markers, pseudonyms under this secret and kept queues are unchanged."""
         if name in MARKERS or (kind == "queue" and not self.queues):
             return name
         known = self._known.get((kind, name))
@@ -102,7 +102,7 @@ class Pseudonyms:
         return known
 
     def is_ours(self, name: str) -> bool:
-        """Whether a name is a pseudonym under this secret."""
+        """Return whether a name is a pseudonym under this secret."""
         found = _PSEUDONYM.fullmatch(name)
         return found is not None and hmac.compare_digest(self._tag(found[1], found[2]), found[3])
 
@@ -123,7 +123,7 @@ def anonymised(analysis: Analysis, pseudonyms: Pseudonyms) -> Analysis:
 
     Args:
         analysis: the result.
-        pseudonyms: those that it gets; queues keep their names unless it has pseudonyms for them, too.
+        pseudonyms: the pseudonyms; queues keep their names unless they are included.
     """
     queues = note(", queues") if pseudonyms.queues else NONE
     text = note("pseudonyms replace users, accounts, jobs, nodes, racks, clusters and paths{queues}", queues=queues)
@@ -143,11 +143,11 @@ def anonymised(analysis: Analysis, pseudonyms: Pseudonyms) -> Analysis:
 
 
 def pseudonymous(text: str, pseudonyms: Pseudonyms) -> Note:
-    """Return a sentence with pseudonyms in the place of its names.
+    """Return a sentence with its names replaced by pseudonyms.
 
     Args:
-        text: a note; of a plain text nobody knows where names stand in it, so all of it counts as one.
-        pseudonyms: those that it gets.
+        text: a note; a plain text counts as one name, as the positions of names are unknown.
+        pseudonyms: the pseudonyms.
     """
 
     def replaced(kind: Kind, name: str) -> str:
@@ -157,12 +157,12 @@ def pseudonymous(text: str, pseudonyms: Pseudonyms) -> Note:
 
 
 def _key(key: str, pseudonyms: Pseudonyms) -> str:
-    """The name of a setting: a word of ours, unless it is a note."""
+    """Return the name of a setting: a literal word, unless it is a note."""
     return pseudonymous(key, pseudonyms) if isinstance(key, Note) else key
 
 
 def _shown(texts: Sequence[str], pseudonyms: Pseudonyms) -> tuple[Note, ...]:
-    """Sentences without names; those of which nothing is ours are counted instead."""
+    """Return sentences without names; texts of unknown origin are counted instead."""
     known = [text for text in map(untrusted, texts) if not is_foreign(text)]
     shown = tuple(pseudonymous(text, pseudonyms) for text in known)
     left = len(texts) - len(known)
@@ -173,7 +173,7 @@ def _shown(texts: Sequence[str], pseudonyms: Pseudonyms) -> tuple[Note, ...]:
 
 
 def command(line: str) -> str:
-    """A command line without its arguments."""
+    """Return a command line without its arguments."""
     words = line.split()
     known = [word for word in words[1:] if word in COMMANDS]
     main = known[:2] if known[:1] in (["predict"], ["train"]) else known[:1]
@@ -211,7 +211,7 @@ def _how(
     clusters: Mapping[str, Note],
     sentences: Mapping[str, Note],
 ) -> Callable[[str, Mapping[str, Any]], str] | None:
-    """What becomes of a column's values, given the row; None: they stay."""
+    """Return the function for a column's values, given the row; None: they are unchanged."""
     kind = table.frame.schema[name]
     if not _is_text(kind) and not (name in NUMBERED and kind.is_integer()):
         return None
@@ -244,12 +244,12 @@ def _how(
 
 
 def _is_text(kind: pl.DataType) -> bool:
-    """Whether values of a type may hold text: all that are no numbers, times or truth values."""
+    """Return whether values of a type may hold text: all except numbers, times and booleans."""
     return not (kind.is_numeric() or kind.is_temporal() or kind in {pl.Boolean, pl.Null})
 
 
 def _strange(frame: pl.DataFrame) -> set[str]:
-    """Words of a source that stand for no state of ours: they may be anything."""
+    """Return words of a source that are not states of gpuctl: they may be anything."""
     if "state" not in frame.columns:
         return set()
     words = zip(frame["state"].to_list(), frame["source_state"].to_list(), strict=True)
@@ -260,7 +260,7 @@ def _mapped(frame: pl.DataFrame, column: Column, how: Callable[[str, Mapping[str
     values = frame[column.name]
     others = {"by": frame["by"].to_list()} if "by" in frame.columns else {}
     if not others and values.dtype == pl.String:
-        # names come again and again
+        # names repeat
         found = {text: how(text, {}) for text in values.unique().to_list() if text is not None}
         return pl.Series(column.name, [found.get(text) for text in values.to_list()], dtype=pl.String)
     made: list[Any] = []
@@ -275,9 +275,9 @@ def _mapped(frame: pl.DataFrame, column: Column, how: Callable[[str, Mapping[str
 
 
 def _sorted(table: ResultTable, old: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
-    """Rows that stood in the order of names stand in that of the pseudonyms: else their order would tell the names.
+    """Reorder rows that were sorted by names by the pseudonyms: else their order would reveal the names.
 
-    So do rows that stood in it, rising or falling, within each value of the columns of text before, as of a policy.
+    The same for rows sorted, ascending or descending, within each value of preceding text columns, such as a policy.
     """
     names = [
         one.name for one in table.columns if one.name not in UNMASKED and _is_changed(old[one.name], new[one.name])
@@ -295,13 +295,13 @@ def _sorted(table: ResultTable, old: pl.DataFrame, new: pl.DataFrame) -> pl.Data
 
 
 def _is_changed(old: pl.Series, new: pl.Series) -> bool:
-    if isinstance(old.dtype, pl.List):  # rows stand in no order of lists; one without a name has another type
+    if isinstance(old.dtype, pl.List):  # rows are not sorted by lists; one without a name has another type
         return False
     return old.dtype != new.dtype or (old.dtype == pl.String and not old.equals(new))
 
 
 def _groups(frame: pl.DataFrame, name: str, group: list[str]) -> list[pl.Series]:
-    """Rows with a name, by group; only those of two different names or more."""
+    """Return rows with a name, by group; only those of two different names or more."""
     known = frame.with_row_index("_row").filter(
         pl.col(name).is_not_null() & ~pl.col(name).cast(pl.String).is_in(list(MARKERS))
     )
@@ -318,11 +318,11 @@ def _in_order(values: pl.Series) -> bool:
 
 @dataclass(frozen=True)
 class AnonymousReport:
-    """What a report is made of, without names.
+    """The input of a report, without names.
 
     Attributes:
         parts: the results.
-        conditions: those that name queues or results, with the pseudonyms.
+        conditions: conditions, with pseudonyms for the names of queues or results.
         baseline: earlier results, or None.
     """
 
@@ -337,13 +337,13 @@ def hide(
     baseline: Sequence[Analysis] | None,
     pseudonyms: Pseudonyms,
 ) -> AnonymousReport:
-    """Return all that a report is made of without names.
+    """Return the input of a report without names.
 
     Args:
-        found: what each result is called (None: by its cluster), and the result. What it is called stays.
-        conditions: as the user gave them; they may go by names or by pseudonyms.
+        found: name of each result (None: its cluster's), and the result. The name stays.
+        conditions: as given by the user; they may use names or pseudonyms.
         baseline: earlier results or reports, with names or with pseudonyms under the same secret.
-        pseudonyms: what names become.
+        pseudonyms: the pseudonyms.
     """
     names = [name for name, _ in found]
     parts = labelled([anonymised(analysis, pseudonyms) for _, analysis in found], names)
@@ -374,7 +374,7 @@ def _earlier(analysis: Analysis, change: Callable[[str, str], str], pseudonyms: 
 
 
 def _first_word(text: str) -> str:
-    """Return the word that a scheduler's reason or state begins with; empty if it begins with none."""
+    """Return the first word of a scheduler's reason or state; empty if it does not begin with a word."""
     found = _WORD.match(text)
     return found[1] if found else ""
 
@@ -385,8 +385,8 @@ def _without_places(text: str, pseudonym: Callable[[str, str], str]) -> str:
     Cells hold a word, a policy or a signature, never a sentence of gpuctl's: those are notes (`gpuctl.core.notes`).
 
     Args:
-        text: of a cell, or what the user calls a policy.
-        pseudonym: of a kind and a name.
+        text: text of a cell, or the user's name of a policy.
+        pseudonym: returns the pseudonym of a kind and a name.
     """
 
     def replaced(found: re.Match[str]) -> str:

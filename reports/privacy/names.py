@@ -1,7 +1,7 @@
-"""Which columns of result tables hold names, and of whom: what `gpuctl.reports.privacy.anonymise` goes by.
+"""The columns of result tables that hold names, with their kinds, for `gpuctl.reports.privacy.anonymise`.
 
-A column is known by its name, whatever table it is in. A column of text that is in neither table below is taken to
-hold names: a result of a newer gpuctl, or of a stranger, gives away no more than one of this version.
+A column is identified by its name, in any table. A text column that is in neither table below is assumed to hold names:
+a result of a newer gpuctl, or from a stranger, reveals no more than one of this version.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The one screen that a command answers with: its parts are data, made from result tables, and drawn in one place."""
+"""The screens of commands: their parts are data from result tables, and drawn in one place."""

@@ -1,4 +1,4 @@
-"""The screen of ``gpuctl analyze``: what this cluster is, how busy it was, who waited and why, who lost what."""
+"""The screen of ``gpuctl analyze``: the cluster, its use, who waited and why, and who lost GPU-hours."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _figures(analysis: Analysis, about: Row, unit: Unit) -> Figures | None:
 
 
 def _lost(lost: Row) -> tuple[str, str]:
-    """The hours that came to nothing: of GPUs or, where these are unknown, of nodes."""
+    """Return the lost hours: of GPUs or, if these are unknown, of nodes."""
     for what, hours, share in (("GPU-hours", "gpu_hours", "lost_pct"), ("Node-hours", "node_hours", "lost_node_pct")):
         if known(lost.get(hours)):
             held = number(lost[hours], "GPU-h")
@@ -123,7 +123,7 @@ def _lost(lost: Row) -> tuple[str, str]:
 
 
 def _empty(analysis: Analysis) -> Line | None:
-    """What is not known here, and where to read what to do about it."""
+    """Return what is unknown here, and where the documents explain how to provide it."""
     found = [reason.what for reason in reasons(analysis)]
     return Line("Not known", f"{', '.join(found)}; see {DOCUMENT}", lines=2) if found else None
 
@@ -140,7 +140,7 @@ def _completed(analysis: Analysis) -> str:
 
 
 def _strips(analysis: Analysis) -> Strips | None:
-    """GPUs in use and jobs waiting over time, from the bins of the table occupancy."""
+    """Return GPUs in use and jobs waiting over time, from the bins of the table occupancy."""
     bins = [row for row in rows(analysis, "occupancy") if isinstance(row["ts"], datetime)]
     starts = [row["ts"].timestamp() for row in bins]
     if len(bins) < 2:
@@ -172,7 +172,7 @@ def _sizes(analysis: Analysis, unit: Unit) -> Grid | None:
 
 
 def _main_cause(analysis: Analysis, row: Row) -> str:
-    """The main cause with the range of its share, or what is known where the logs leave it open."""
+    """Return the main cause with the range of its share, or what is known if the logs leave it open."""
     total = row.get("wait_h") or 0.0
     if total <= 0:
         return MISSING
@@ -187,7 +187,7 @@ def _main_cause(analysis: Analysis, row: Row) -> str:
 
 
 def _limits_stated(analysis: Analysis) -> bool:
-    """Whether quotas are stated, or limits come from other files than --quotas: those of Slurm."""
+    """Return whether quotas are stated, or limits come from other files than --quotas: those of Slurm."""
     stated = any(known(row["quota_gpus"]) and row.get("quota_source") != "inferred" for row in rows(analysis, "queues"))
     return stated or any(source.format.startswith("slurm") for source in analysis.sources)
 
@@ -213,7 +213,7 @@ def _queues(analysis: Analysis, unit: Unit) -> Grid | None:
 
 
 def _known_hours(every: Sequence[Row], gpus: str, nodes: str) -> tuple[str, str, str]:
-    """The column of hours that are known, that of their shares, and what they are: of nodes where no GPUs are known."""
+    """Return the column of known hours, that of their shares, and their unit: nodes if GPUs are unknown."""
     of_nodes = not any((row[gpus] or 0) > 0 for row in every) and any(known(row[nodes]) for row in every)
     name = nodes if of_nodes else gpus
     return name, f"{name}_pct", "node-hours" if of_nodes else "GPU-hours"
@@ -243,7 +243,7 @@ def _users(analysis: Analysis) -> Grid | None:
 
 
 def _users_by_hours(every: Sequence[Row]) -> Grid | None:
-    """Where GPUs or ends of jobs are unknown: the users who lost most node-hours, or else held most."""
+    """Return the users who lost most node-hours, or else held most, if GPUs or ends of jobs are unknown."""
     hours, _, what = _known_hours(every, "gpu_hours", "node_hours")
     lost = any((row["lost_node_hours"] or 0) > 0 for row in every)
     if not any(known(row[hours]) for row in every) or any(
@@ -283,7 +283,7 @@ def _suspect_nodes(analysis: Analysis) -> Line | None:
 
 
 def _none_shown(every: Sequence[Row]) -> str:
-    """That no node is shown to be bad, and how bad one would have to be: no evidence is not evidence of none."""
+    """Return that no node is shown to be bad, and how bad one would have to be to be detected."""
     times = sorted(row["detectable"] if known(row.get("detectable")) else math.inf for row in every)
     least = times[len(times) // 2]
     if not math.isfinite(least):

@@ -1,4 +1,4 @@
-"""The screen of ``gpuctl calibrate``: the rules that were found, and how near they come to the trace."""
+"""The screen of ``gpuctl calibrate``: the rules found, and their distance to the trace."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LINES = 25
 
 
 def screen(analysis: Analysis) -> Screen:
-    """Make the screen of a calibration."""
+    """Return the screen of a calibration."""
     unit = Units(analysis.tables).waits()
     heads = (
         Head("Rules", unit.name, right=False), Head("within 1 min %"), Head("within 10 min %"), Head("mean wait"),

@@ -1,4 +1,4 @@
-"""The screen of a store with several clusters, or with none: what there is, and how to ask on."""
+"""The screen of a store with several clusters, or with none: its content, and further commands."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ TABLES = ("overview",)
 
 
 def screen(store: str, clusters: Sequence[Analysis]) -> Screen:
-    """Make the screen.
+    """Return the screen.
 
     Args:
-        store: what to call the store.
+        store: name of the store.
         clusters: an analysis of each of its clusters, with `TABLES`.
     """
     name = clipped(store, 60)

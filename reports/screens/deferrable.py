@@ -1,4 +1,4 @@
-"""The screen of ``gpuctl deferrable simulate``: how much fits, what it waits, and what evictions cost."""
+"""The screen of ``gpuctl deferrable simulate``: completed work, waits, and the cost of evictions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LINES = 25
 
 
 def screen(analysis: Analysis) -> Screen:
-    """Make the screen."""
+    """Return the screen."""
     policies = rows(analysis, "deferrable")
     best = _best(policies)
     oracles = [clipped(row["policy"], 20) for row in policies if row["oracle"]]
@@ -49,7 +49,7 @@ def _columns(analysis: Analysis) -> Sequence[Column]:
 
 
 def _best(policies: Sequence[Row]) -> Row | None:
-    """The policy with the highest score of those that a scheduler can be; else of all."""
+    """Return the policy with the highest score among those that a scheduler can use; else among all."""
     scored = [row for row in policies if known(row["score"])]
     usable = [row for row in scored if not row["oracle"]] or scored
     return max(usable, key=lambda row: row["score"], default=None)
@@ -98,7 +98,7 @@ def _policies(policies: Sequence[Row]) -> Grid:
 
 
 def _strips(analysis: Analysis, best: Row | None) -> Strips | None:
-    """Leftover GPUs, and those in use under the best policy."""
+    """Return leftover GPUs, and those in use under the best policy."""
     points = [row for row in rows(analysis, "deferrable_load") if best is not None and row["policy"] == best["policy"]]
     top = max((row["leftover_gpus"] for row in points), default=0)
     if len(points) < 2 or top <= 0:

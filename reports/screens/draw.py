@@ -1,4 +1,4 @@
-"""Draws a screen: never wider than the terminal, never longer than the screen says."""
+"""Draws a screen: no wider than the terminal, no longer than the screen's maximum."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def print_screen(
     """Print a screen.
 
     Args:
-        screen: what to print.
-        width: characters of a line; asked of the terminal (or ``COLUMNS``) where None.
-        color: with colours and bold type or without; where None, as the terminal and the user want it.
-        file: where to print to; standard output where None.
-        notes: with the screen's notes below it, which are as long as they are.
+        screen: the screen to print.
+        width: characters of a line; None: that of the terminal (or ``COLUMNS``).
+        color: use colours and bold type; None: as terminal and user prefer.
+        file: output stream; None: standard output.
+        notes: also print the screen's notes, in full length.
     """
     out = sys.stdout if file is None else file
     color = wants_color(out, os.environ) if color is None else color
@@ -59,7 +59,7 @@ def print_screen(
 
 
 def drawn(screen: Screen, width: int, signs: Signs) -> list[Text]:
-    """The lines of a screen, none wider than `width`, no more than it may have: lists are shortened from their ends."""
+    """Return the lines of a screen, at most `width` wide and within its maximum: lists are cut from their ends."""
     blocks = list(screen.blocks)
     while len(lines := _lines(screen, blocks, width, signs)) > screen.most:
         shorter = _shorter(blocks)
@@ -70,7 +70,7 @@ def drawn(screen: Screen, width: int, signs: Signs) -> list[Text]:
 
 
 def _shorter(blocks: Sequence[Block]) -> list[Block] | None:
-    """The same with one sentence less; where they are few, with one row less of the longest list; None: no way."""
+    """Drop one sentence or, if there are few, one row of the longest list; None if neither is possible."""
     for at, block in enumerate(blocks):
         if isinstance(block, Sentences) and len(block.texts) > block.least:
             return [*blocks[:at], replace(block, texts=block.texts[:-1]), *blocks[at + 1 :]]
@@ -119,7 +119,7 @@ def _block(block: Block, width: int, signs: Signs) -> list[Text]:
 
 
 def _figures(block: Figures, width: int) -> list[Text]:
-    """Two or three figures a line, in columns."""
+    """Return two or three figures per line, in columns."""
     cells = [(label, text, cell_len(label) + cell_len(text) + 1) for label, text in block.items]
     columns = next((n for n in (3, 2) if _column_width(cells, n) * n <= width + 2 * GAP), 1)
     each = _column_width(cells, columns)
@@ -193,14 +193,14 @@ def _row(cells: Sequence[str], sizes: Sequence[int], heads: Sequence[Head], firs
 
 
 def _joined(block: Line, width: int) -> str:
-    """The words of a line with as many of its further ones as fit."""
+    """Return the text of a line with as many of its further words as fit."""
     text, left = block.text, list(block.more)
     while left:
         dots = " ..." if len(left) > 1 else ""
         if cell_len(f"{block.label}: {text}; {left[0]}{dots}") > width:
             break
         text = f"{text}; {left.pop(0)}"
-    # what is cut ends in dots of its own
+    # cut text already ends in dots
     return f"{text} ..." if left and cell_len(f"{block.label}: {text} ...") <= width else text
 
 
@@ -223,7 +223,7 @@ def _cut(text: str, width: int) -> str:
 
 
 def _wrapped(text: str, width: int, most: int | None) -> list[str]:
-    """The lines of a text, broken at its spaces; what does not fit into `most` of them is cut, and shown to be."""
+    """Wrap a text at spaces; cut it, visibly, after `most` lines."""
     lines = [""]
     for word in text.split(" "):
         rest = word

@@ -1,4 +1,4 @@
-"""The screen of an experiment: policies by what varies, with their intervals."""
+"""The screen of an experiment: policies by the varied parameter, with their intervals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _AFTER_FACTORS = "variant"
 
 
 def screen(analysis: Analysis) -> Screen:
-    """Make the screen of an experiment."""
+    """Return the screen of an experiment."""
     table = analysis.table(_SUMMARY)
     found = rows(analysis, _SUMMARY)
     names = [] if table is None else table.frame.columns[1 : table.frame.columns.index(_AFTER_FACTORS)]

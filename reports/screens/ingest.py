@@ -1,4 +1,4 @@
-"""The screen of ``gpuctl ingest``: what was read into the store, what was not, and what next."""
+"""The screen of ``gpuctl ingest``: loaded files, skipped files, and next steps."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _ROWS = 14
 
 @dataclass(frozen=True)
 class Source:
-    """What became of one file, or of several of one format of which the same was done.
+    """The outcome for one file, or for several of one format with the same outcome.
 
     Attributes:
-        path: its name, or that of the first.
+        path: its name, or that of the first one.
         format: the format's name.
-        status: what was done.
-        files: how many.
-        loaded: rows that are in the store; None where it was not read.
+        status: the outcome.
+        files: number of files.
+        loaded: rows that are now in the store; None if it was not read.
         rejected: rows that were rejected.
         stored: rows that were in the store already.
     """
@@ -41,13 +41,13 @@ class Source:
 
 
 def screen(store: str, cluster: str, sources: Sequence[Source], not_read: int, *, dry_run: bool) -> Screen:
-    """Make the screen of an ingest.
+    """Return the screen of an ingest.
 
     Args:
         store: the trace store, as the user names it.
         cluster: the cluster's name in it.
         sources: the files that were recognised.
-        not_read: how many files were not, for no fault.
+        not_read: number of other files that were skipped.
         dry_run: whether nothing was written.
     """
     by_kind = sources if len(sources) <= _ROWS else _summed(sources)

@@ -1,4 +1,4 @@
-"""The screen of the lessons: what each rule would have saved, and what that rests on."""
+"""The screen of the lessons: savings of each rule, and their basis."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LINES = 45
 
 
 def screen(analysis: Analysis) -> Screen:
-    """Make the screen of the lessons."""
+    """Return the screen of the lessons."""
     answers, inputs = rows(analysis, "lessons"), rows(analysis, "lesson_inputs")
     blocks: list[Block | None] = [
         _first(answers),
@@ -41,7 +41,7 @@ def screen(analysis: Analysis) -> Screen:
 
 
 def _first(found: list[Row]) -> Line | None:
-    """The answer: the rule that is shown to save most GPU-hours, of those that are not shown to cost waiting."""
+    """Return the answer: the rule with the largest proven saving of GPU-hours among those not proven to add waiting."""
     if not found:
         return None
     saving = [row for row in found if row["gpu_hours"] == "saves" and not _may_wait(row)]
@@ -56,7 +56,7 @@ def _first(found: list[Row]) -> Line | None:
 
 
 def _may_wait(row: Row) -> bool:
-    """Whether jobs wait longer under a rule, or do in this trace, which is too short to tell."""
+    """Return whether jobs wait longer under a rule, or do so in this trace, which is too short to prove it."""
     longer = known(row["wait_saved_h"]) and row["wait_saved_h"] < 0
     return row["waiting"] == "costs" or (row["waiting"] == "not known" and longer)
 

@@ -1,4 +1,4 @@
-"""What a screen is made of. Its numbers are those of result tables, rounded; nothing here knows how wide it will be."""
+"""The model of a screen. Its numbers are rounded values of result tables; it is independent of the width."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ Span = tuple[float, float, float | None]
 
 @dataclass(frozen=True)
 class Figures:
-    """Key figures, several of them on a line.
+    """Key figures, several per line.
 
     Attributes:
-        items: (label, text) of each; a figure that is not known says why in its text.
+        items: (label, text) of each; the text of an unknown figure states why.
     """
 
     items: tuple[tuple[str, str], ...]
@@ -24,9 +24,9 @@ class Strip:
     """One line of bars over time.
 
     Attributes:
-        label: what it shows.
-        spans: what held when.
-        top: what a full bar is.
+        label: its name.
+        spans: values by period.
+        top: value of a full bar.
         scale: the same in words.
     """
 
@@ -38,12 +38,12 @@ class Strip:
 
 @dataclass(frozen=True)
 class Strips:
-    """Lines of bars over one and the same time, with its axis below.
+    """Lines of bars over the same time, with its axis below.
 
     Attributes:
         rows: the lines.
-        low: where the time starts, in seconds.
-        high: where it ends, above `low`.
+        low: start of the time, in seconds.
+        high: its end, above `low`.
         calendar: whether seconds are since 1970 (UTC), not since the start.
     """
 
@@ -55,12 +55,12 @@ class Strips:
 
 @dataclass(frozen=True)
 class Sentences:
-    """What stands out.
+    """Findings in sentences.
 
     Attributes:
         title: a heading.
         texts: sentences, the most important first.
-        least: no fewer of them are shown where room is short.
+        least: fewest of them to show if space is short.
     """
 
     title: str
@@ -70,7 +70,7 @@ class Sentences:
 
 @dataclass(frozen=True)
 class Head:
-    """The head of a column: its words, its unit, and whether its values are set to the right."""
+    """The head of a column: its text, its unit, and whether its values are right-aligned."""
 
     text: str
     unit: str = ""
@@ -79,14 +79,14 @@ class Head:
 
 @dataclass(frozen=True)
 class Grid:
-    """A small table; its first head is what the table is of.
+    """A small table; its first head names the rows.
 
     Attributes:
-        heads: one for each column; columns at the end that do not fit into a line are left out.
+        heads: one for each column; columns at the end that do not fit are left out.
         rows: cells for reading.
-        more: what is said where rows are left out, with ``{count}``; empty: nothing, as for the top of a list.
-        least: no fewer rows are shown where room is short.
-        left_out: so many rows are left out.
+        more: text shown if rows are left out, with ``{count}``; empty: none, as for the top of a list.
+        least: fewest rows to show if space is short.
+        left_out: number of rows that are left out.
     """
 
     heads: tuple[Head, ...]
@@ -98,13 +98,13 @@ class Grid:
 
 @dataclass(frozen=True)
 class Line:
-    """One thing to say.
+    """One labelled statement.
 
     Attributes:
-        label: what it is about.
-        text: the words, cut where they need more lines than these.
-        lines: so many.
-        more: further words, as many of them as fit into the first line; three dots stand for the others.
+        label: its subject.
+        text: its text, cut after `lines`.
+        lines: most lines.
+        more: further words, as many as fit into the first line; three dots replace the others.
     """
 
     label: str
@@ -121,11 +121,11 @@ class Screen:
     """One screen.
 
     Attributes:
-        title: what this is, a line.
-        subtitle: how big it is, a line; may be empty.
-        blocks: in order, a blank line between two of them that are not both `Line`.
-        most: it has no more lines than this, whatever it shows.
-        notes: definitions and caveats: (heading, text) of each, for those who ask.
+        title: one line.
+        subtitle: its extent in one line; may be empty.
+        blocks: in order, separated by a blank line unless both are a `Line`.
+        most: most lines.
+        notes: definitions and caveats: (heading, text) of each, shown on request.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""The screens of ``gpuctl predict``: how long jobs run and wait, and what suspending one of them costs."""
+"""The screens of ``gpuctl predict``: run times, waits, and the cost of a suspension."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _JOBS = 14
 
 
 def runtime_screen(analysis: Analysis) -> Screen:
-    """Make the screen of ``gpuctl predict runtime``."""
+    """Return the screen of ``gpuctl predict runtime``."""
     found = rows(analysis, "predictions")
     answered = [row for row in found if known(row["run_time_s"])]
     blocks: list[Block | None] = [
@@ -66,7 +66,7 @@ def _silent(others: list[Row]) -> Line | None:
 
 
 def wait_screen(analysis: Analysis) -> Screen:
-    """Make the screen of ``gpuctl predict wait``."""
+    """Return the screen of ``gpuctl predict wait``."""
     found = rows(analysis, "predictions")
     answered = [row for row in found if known(row["p50_s"])]
     unit = Units(analysis.tables).timed("predictions", "p90_s")
@@ -97,7 +97,7 @@ def wait_screen(analysis: Analysis) -> Screen:
 
 
 def overhead_screen(analysis: Analysis) -> Screen:
-    """Make the screen of ``gpuctl predict overhead``."""
+    """Return the screen of ``gpuctl predict overhead``."""
     [row] = rows(analysis, "overhead")
     unit = Units(analysis.tables).timed("overhead", "loss_s")
     items = [

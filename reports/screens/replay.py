@@ -1,4 +1,4 @@
-"""The screen of ``gpuctl replay``: the policies side by side, what each changes, and how sure that is."""
+"""The screen of ``gpuctl replay``: the policies side by side, the effect of each, and its certainty."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _WAITED = " deferrable jobs completed in leftover capacity: "
 
 
 def screen(analysis: Analysis, warnings: Sequence[str] = ()) -> Screen:
-    """Make the screen of a replay.
+    """Return the screen of a replay.
 
     Args:
         analysis: its tables.
-        warnings: what else is to be known of the jobs and policies replayed; it counts as a caveat.
+        warnings: further caveats on the jobs and policies.
     """
     found = [one for one in findings(analysis) if one.rule != "a policy knows true run times"][:_SENTENCES]
     policies = rows(analysis, "replay_summary")
@@ -109,7 +109,7 @@ def _signed(value: float, unit: Unit) -> str:
 
 
 def _strips(analysis: Analysis, policies: Sequence[Row]) -> Strips | None:
-    """Jobs waiting under the baseline and under the best usable policy; of one policy alone, GPUs in use and jobs."""
+    """Return jobs waiting under the baseline and the best usable policy; for a single policy, GPUs in use and jobs."""
     names = [row["policy"] for row in policies]
     timeline = [row for row in rows(analysis, "replay_timeline") if known(row["t_s"]) and known(row["t_end_s"])]
     if not names or not timeline:
@@ -140,7 +140,7 @@ def _strips(analysis: Analysis, policies: Sequence[Row]) -> Strips | None:
 
 
 def _compared(analysis: Analysis, policies: Sequence[Row]) -> list[str]:
-    """The baseline, and the policy with the shortest mean wait, one that can be used as it is if there is one."""
+    """Return the baseline, and the policy with the shortest mean wait, preferably one that can be used as it is."""
     others = rows(analysis, "replay_vs_baseline")
     if not others:
         return []
@@ -152,7 +152,7 @@ def _compared(analysis: Analysis, policies: Sequence[Row]) -> list[str]:
 
 
 def _recorded(analysis: Analysis) -> Line | None:
-    """How near the replay comes to the trace, where that was asked for."""
+    """Return the distance of the replay to the trace, if requested."""
     found = [
         row
         for row in rows(analysis, "replay_vs_recorded")
@@ -170,7 +170,7 @@ def _recorded(analysis: Analysis) -> Line | None:
 
 
 def _unchanged(analysis: Analysis) -> list[Line]:
-    """What a change does to each policy's mean wait."""
+    """Return the effect of a change on each policy's mean wait."""
     unit = Units(analysis.tables).waits()
     warnings = [
         f"{clipped(row['policy'], 16)}, mean wait {timed(row['mean_s'], unit)}, unchanged "
@@ -183,7 +183,7 @@ def _unchanged(analysis: Analysis) -> list[Line]:
 
 
 def _nearness(analysis: Analysis) -> Line | None:
-    """How near the replay is to the trace under the rules that it ran under."""
+    """Return the distance of the replay to the trace under the trace's own rules."""
     warnings = analysis.settings.get("fidelity")
     return None if warnings is None else Line("Fidelity", warnings, lines=3)
 
@@ -201,7 +201,7 @@ def _caveats(analysis: Analysis, policies: Sequence[Row], warnings: Sequence[str
 
 
 def _deferrable(analysis: Analysis, warnings: Sequence[str]) -> list[str]:
-    """What a policy says of work that can wait: an answer, not a caveat."""
+    """Return a policy's statement on deferrable work: an answer, not a caveat."""
     return [text for text in _known_once(analysis, warnings) if _WAITED in text]
 
 

@@ -1,4 +1,4 @@
-"""The screen of ``gpuctl report``: what was checked, what stands out, and the first figures of each result."""
+"""The screen of ``gpuctl report``: checks, findings, and the first figures of each result."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _WORKLOAD = "workload."
 
 
 def screen(parts: Sequence[Part], summary: Analysis) -> Screen:
-    """Make the screen of a report.
+    """Return the screen of a report.
 
     Args:
         parts: the results.
-        summary: what the report says of them, as `gpuctl.reports.report.summarize` returns it.
+        summary: the result of `gpuctl.reports.report.summarize`.
     """
     standout = rows(summary, "standout")
     several = len(parts) > 1
@@ -57,7 +57,7 @@ def screen(parts: Sequence[Part], summary: Analysis) -> Screen:
 
 
 def _filters(parts: Sequence[Part]) -> list[Line | None]:
-    """Which jobs the results are about: once where they are all filtered alike."""
+    """Return the filters of the results: once if they are all the same."""
     lines = [filtered(part.analysis, _of_all(part)) for part in parts[:_RESULTS]]
     if len(set(lines)) == 1:
         return lines[:1]
@@ -94,7 +94,7 @@ def _with_unit(value: float | None, unit: str | None) -> str:
 
 
 def _changes(summary: Analysis) -> Grid | None:
-    """The metrics that changed most against the baseline, by their share of the value before."""
+    """Return the metrics that changed most against the baseline, relative to their value before."""
     changed = [
         row
         for row in rows(summary, "metrics")
@@ -116,7 +116,7 @@ def _changes(summary: Analysis) -> Grid | None:
 
 
 def _workloads(parts: Sequence[Part], summary: Analysis) -> Grid | None:
-    """The workloads of several results side by side: how do they differ?"""
+    """Return the workloads of several results side by side, to compare them."""
     found: dict[tuple[str, str], dict[str, float | None]] = {}
     for row in rows(summary, "metrics"):
         if row["metric"].startswith(_WORKLOAD) and "{" not in row["metric"]:

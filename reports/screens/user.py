@@ -1,4 +1,4 @@
-"""The page of one user for ``gpuctl report --user``: what was used, how well, and what to ask for."""
+"""The page of one user for ``gpuctl report --user``: resources used, efficiency, and requests to change."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _FREED = {"time limit": "h of limits", "memory": "GiB-h", "CPUs": "CPU-h", "GPUs
 
 
 def screen(analysis: Analysis, user: str) -> Screen:
-    """Make the page.
+    """Return the page.
 
     Args:
         analysis: `TABLES` of the user's jobs.
-        user: whose.
+        user: name of the user.
     """
     overview = only(analysis, "overview")
     efficient = only(analysis, "efficiency_by_user")
@@ -59,7 +59,7 @@ def _notes(analysis: Analysis) -> tuple[tuple[str, str], ...]:
 
 
 def _used(analysis: Analysis, efficient: Row) -> Figures:
-    """Hours held and lost, and the share used of each resource."""
+    """Return hours held and lost, and the share used of each resource."""
     held = only(analysis, "users")
     items = [
         ("jobs", shown(held.get("jobs"))),
@@ -113,7 +113,7 @@ def _requests(analysis: Analysis) -> Grid | None:
 
 
 def _risk(analysis: Analysis) -> list[Block | None]:
-    """What the columns of `_requests` mean; nothing without them."""
+    """Return the meaning of the columns of `_requests`; empty without them."""
     if not rows(analysis, "smaller_requests"):
         return []
     meaning = "enough: the share of today's requests that would do; risk: that the next job, if like these, needs more"
@@ -121,7 +121,7 @@ def _risk(analysis: Analysis) -> list[Block | None]:
 
 
 def _changes(analysis: Analysis) -> tuple[str, ...]:
-    """What the user can act on, what frees GPUs first."""
+    """Return the user's options for action, those that free most GPUs first."""
     found = []
     efficient = only(analysis, "efficiency_by_user")
     if efficient.get("gpus_unused"):
@@ -148,7 +148,7 @@ def _changes(analysis: Analysis) -> tuple[str, ...]:
 
 
 def _idle(analysis: Analysis) -> Grid | None:
-    """The jobs with the most idle GPU-hours; without telemetry there are none."""
+    """Return the jobs with the most idle GPU-hours; empty without telemetry."""
     jobs = [row for row in rows(analysis, "efficiency") if known(row["idle_gpu_h"]) and row["idle_gpu_h"] > 0]
     jobs.sort(key=lambda row: (-row["idle_gpu_h"], str(row["job"])))
     heads = (

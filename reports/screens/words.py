@@ -1,4 +1,4 @@
-"""Numbers and names as screens write them: one unit for one quantity, names no longer than their column."""
+"""Numbers and names for screens: one unit per quantity, names no longer than their column."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ORACLE = "*"
 
 
 def oracles(found: Sequence[Row]) -> Line | None:
-    """The line that says which policies of a replay or an experiment knew true run times; None where none did."""
+    """Return the line on the policies of a replay or experiment that knew true run times; None if none did."""
     names = list(dict.fromkeys(clipped(row["policy"], 20) for row in found if row["oracle"]))
     if not names:
         return None
@@ -35,66 +35,66 @@ def oracles(found: Sequence[Row]) -> Line | None:
 
 
 def rows(analysis: Analysis, name: str) -> list[Row]:
-    """The rows of a table; none where the analysis has no such table."""
+    """Return the rows of a table; empty if the analysis lacks it."""
     table = analysis.table(name)
     return [] if table is None else table.frame.to_dicts()
 
 
 def only(analysis: Analysis, name: str, column: str = "", value: str = "all") -> Row:
-    """The row of a table that sums it up, or its only row; empty where there is none."""
+    """Return the row of a table that sums it up, or its only row; empty if there is none."""
     found = rows(analysis, name)
     return next((row for row in found if not column or row.get(column) == value), {})
 
 
 def known(value: object) -> TypeGuard[float]:
-    """Whether there is a number to show."""
+    """Return whether there is a number to show."""
     return isinstance(value, int | float) and math.isfinite(value)
 
 
 def clipped(text: object, most: int = NAME) -> str:
-    """A name from a log, made harmless and no longer than `most` characters."""
+    """Return a name from a log, made harmless and at most `most` characters long."""
     plain = visible(str(text)) or '""'
     return plain if cell_len(plain) <= most else set_cell_size(plain, most - 1) + "\u2026"
 
 
 def count(number: object, word: str) -> str:
-    """``1 job``, ``1,962 jobs``; empty where there is not a number."""
+    """Return ``1 job``, ``1,962 jobs``; empty without a number."""
     return "" if number is None else f"{shown(number)} {word}{'' if number == 1 else 's'}"
 
 
 def day(time: object) -> str:
-    """``2017-10-02 07:00``, ``day 3 07:00:00`` where it has no date; a dash where the time is not known."""
+    """Return ``2017-10-02 07:00``, or ``day 3 07:00:00`` without a date; a dash for an unknown time."""
     if not isinstance(time, datetime):
         return MISSING
     return without_date(time) or f"{time:%Y-%m-%d %H:%M}"
 
 
 def filtered(analysis: Analysis, but: str = "") -> Line | None:
-    """The line that says which jobs a result is about, and what is not; None where it is about all."""
+    """Return the line on the jobs that a result covers, and on figures of all jobs; None without a filter."""
     setting = analysis.settings.get("filter")
     return None if setting is None else Line("Filter", f"{setting}{but}", lines=2)
 
 
 def windowed(analysis: Analysis) -> Line | None:
-    """The line that says which window of time is replayed, and that waits are too short at its start."""
+    """Return the line on the replayed time window, and that waits are too short at its start."""
     setting = analysis.settings.get("window")
     return None if setting is None else Line("Window", setting, lines=3)
 
 
 def stated(analysis: Analysis) -> str:
-    """What lines of their own say, so that it is no caveat as well."""
+    """Return statements that have their own lines, so that they are not repeated as caveats."""
     return "\n".join(str(analysis.settings.get(name, "")) for name in ("window", "fidelity"))
 
 
 def worst(warnings: Sequence[str], most: int = 3) -> Line | None:
-    """The caveats that can change most, the worst first, and how many there are; None where there is none."""
+    """Return the caveats with the largest possible effect, and their number; None if there are none."""
     if not warnings:
         return None
     return Line(f"Caveats ({len(warnings)}, --notes)", "; ".join(map(_first_words, warnings[:most])), lines=most)
 
 
 def briefly(warnings: Sequence[str]) -> Line | None:
-    """The line of caveats: how many there are, and what each says first; None where there is none."""
+    """Return the line of caveats: their number, and the beginning of each; None if there are none."""
     if not warnings:
         return None
     first, *more = map(_first_words, warnings)

@@ -1,4 +1,4 @@
-"""Draws a Gantt chart for a terminal: a line a node, in each character the job that held most of it then."""
+"""Draws a Gantt chart for a terminal: one line per node, each character the job that held most of it then."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _FREE = "."
 
 
 def gantt(rule: Chart, frame: pl.DataFrame, width: int, signs: Signs) -> tuple[tuple[str, ...], str] | None:
-    """Return lines and caption; None where there is nothing to draw, or the lines are too short.
+    """Return lines and caption; None if there is nothing to draw, or the lines are too short.
 
     Args:
-        rule: as `gpuctl.reports.charts.gantt` takes it.
+        rule: as for `gpuctl.reports.charts.gantt`.
         frame: the rows of its table.
         width: characters of a line.
-        signs: to draw with.
+        signs: characters to draw with.
     """
     what, job, _, _, _, counted, _ = rule.y
     columns = (rule.facet, rule.series, what, job, counted, rule.x, rule.end)
@@ -90,7 +90,7 @@ def gantt(rule: Chart, frame: pl.DataFrame, width: int, signs: Signs) -> tuple[t
 
 
 def _name(text: str, cells: int, signs: Signs) -> str:
-    """A name in so many characters; one that is cut ends in a sign of it."""
+    """Return a name in a number of characters; a cut name ends in an ellipsis."""
     from rich.cells import cell_len, set_cell_size
 
     plain = visible(text)
@@ -105,7 +105,7 @@ def _of(rows: Iterable[Row], node: Row) -> list[Row]:
 
 
 def _slots(rows: Iterable[Row], low: float, high: float, room: int) -> list[dict[str, float]]:
-    """GPU-seconds of each job in each of so many equal times."""
+    """Return the GPU-seconds of each job in each of `room` equal periods."""
     slots: list[dict[str, float]] = [defaultdict(float) for _ in range(room)]
     wide = (high - low) / room
     for *_, job, gpus, start, end in rows:
@@ -118,7 +118,7 @@ def _slots(rows: Iterable[Row], low: float, high: float, room: int) -> list[dict
 
 
 def _letters(nodes: Iterable[list[dict[str, float]]]) -> tuple[dict[str, str], str]:
-    """The letter of each job, in order of time, and what the most important ones stand for."""
+    """Return the letter of each job, in order of time, and the meaning of the most important ones."""
     total: dict[str, float] = defaultdict(float)
     first: dict[str, int] = {}
     for slots in nodes:

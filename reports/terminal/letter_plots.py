@@ -1,4 +1,4 @@
-"""Draws numbers over numbers in a terminal: means with intervals, columns of one unit, trade-offs; a letter each."""
+"""Draws numbers over numbers in a terminal, with letters: means with intervals, columns of one unit, trade-offs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Point = tuple[float, float | None, float | None]
 
 
 def _framed(cells: Sequence[Sequence[str]], labels: Mapping[int, str]) -> list[str]:
-    """Draw the axes of a picture: the labels of lines to the left of it, by number, and a base line."""
+    """Draw the axes of a picture: labels of lines on the left, by number, and a base line."""
     before = max(map(len, labels.values()))
     lines = [f"{labels.get(k, '').rjust(before)} {BAR}{''.join(line)}" for k, line in enumerate(cells)]
     return [*lines, f"{' ' * (before + 1)}+{BASE * len(cells[0])}"]
@@ -114,7 +114,7 @@ def profile(rule: Chart, frame: pl.DataFrame, width: int) -> tuple[tuple[str, ..
 
 
 def _with_interval(column: list[str], mark: str, point: Point, span: tuple[float, float]) -> list[str]:
-    """Return the characters of a column, from above, with one mean and its interval in it."""
+    """Return the characters of a column, from the top, with one mean and its interval in it."""
     bottom, top = span
 
     def line(value: float) -> int:

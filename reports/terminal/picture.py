@@ -1,4 +1,4 @@
-"""Draws one picture for a terminal from one result table: what is where, and the words for scale, unit and range."""
+"""Draws one picture for a terminal from one result table, and the text on its scale, unit and range."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture as it is printed.
+    """A picture in printable form.
 
     Attributes:
         title: its heading.
-        lines: none wider than asked for.
+        lines: at most the requested width.
         caption: scale, unit, range and table; to be wrapped.
     """
 
@@ -76,7 +76,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Scale:
-    """The axis of distributions: edges of the bins, ticks as `axis` takes them, and words for it."""
+    """The axis of distributions: edges of the bins, ticks as `axis` takes them, and its description."""
 
     edges: tuple[float, ...]
     ticks: tuple[tuple[int, str], ...]
@@ -85,19 +85,19 @@ class Scale:
 
 @dataclass(frozen=True)
 class _Row:
-    # What stands before a bar: its name, and numbers for its first and last line.
+    # The text before a bar: its name, and numbers for its first and last line.
     label: str
     notes: tuple[str, ...] = ("",)
 
 
 def draw(rule: Chart, table: ResultTable, width: int, signs: Signs) -> Picture | None:
-    """Draw one picture, or none where the table has nothing for it or the lines are too short.
+    """Draw one picture; None if the table lacks the data or the lines are too short.
 
     Args:
-        rule: what to draw.
+        rule: the chart to draw.
         table: its table.
         width: characters of a line.
-        signs: to draw with.
+        signs: characters to draw with.
     """
     if rule.kind == "gantt":
         chart = None if set(rule.columns) - {*table.frame.columns} else gantt(rule, table.frame, width, signs)
@@ -121,7 +121,7 @@ def draw(rule: Chart, table: ResultTable, width: int, signs: Signs) -> Picture |
 
 
 def _worded(rule: Chart, table: ResultTable) -> Chart:
-    """The chart with the table's words in the place of those that its declaration lacks."""
+    """Return the chart with the table's texts for those that its declaration lacks."""
     columns = {column.name: column for column in table.columns}
     names = columns.get(_label(rule))
     unit = next((columns[c].unit.removeprefix("-") for c in rule.y if c in columns), "")
@@ -135,12 +135,12 @@ def _worded(rule: Chart, table: ResultTable) -> Chart:
 
 
 def _label(rule: Chart) -> str:
-    """The column that names the rows; empty: each of ``y`` is a row."""
+    """Return the column that names the rows; empty: each of ``y`` is a row."""
     return rule.x if rule.kind in _BESIDE else rule.series
 
 
 def rows_of(rule: Chart, table: ResultTable) -> pl.DataFrame | None:
-    """Return the rows that a picture is of; None where there are none, or columns are missing or no numbers."""
+    """Return the rows of a picture; None if there are none, columns are missing, or there are no numbers."""
     import polars as pl
 
     frame = table.frame
@@ -160,7 +160,7 @@ def rows_of(rule: Chart, table: ResultTable) -> pl.DataFrame | None:
 
 
 def _groups(rule: Chart, frame: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
-    """The rows of each name, in the order of the table, sizes by size; all rows where the rule has no label."""
+    """Return the rows of each name, in the order of the table, sizes by size; all rows if the rule has no label."""
     label = rule.series
     if not label:
         return [("", frame)]
@@ -171,7 +171,7 @@ def _groups(rule: Chart, frame: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
 
 
 def _fewer(rows: Sequence[tuple[str, T]]) -> tuple[list[tuple[str, T]], str]:
-    # The total stays where rows have to go.
+    # The total stays if rows must be dropped.
     if len(rows) <= ROWS + 1:
         return list(rows), ""
     drawn_rows = [row for row in rows if row[0] != TOTAL][:ROWS]
@@ -180,9 +180,9 @@ def _fewer(rows: Sequence[tuple[str, T]]) -> tuple[list[tuple[str, T]], str]:
 
 
 def _room(rows: Sequence[_Row], heads: tuple[str, str], width: int) -> tuple[int, int, int]:
-    """Characters for names, notes and bars; two blanks stand after the names, one after the notes, edges around bars.
+    """Return the characters for names, notes and bars; two blanks follow the names, one the notes, edges enclose bars.
 
-    No name gets more than a third of the line: longer ones are folded.
+    Names take at most a third of the line: longer ones are folded.
     """
     from rich.cells import cell_len
 
@@ -226,12 +226,12 @@ def _assembled(
 
 
 def attempts(found: Explanation, width: int, signs: Signs) -> Picture | None:
-    """Draw when each attempt of a job waited and ran; None where there is one that did not wait, or no times.
+    """Draw when each attempt of a job waited and ran; None for a single attempt without a wait, or without times.
 
     Args:
-        found: what is known of the job.
+        found: the explanation of the job.
         width: characters of a line.
-        signs: to draw with.
+        signs: characters to draw with.
     """
     waiting, running = signs.fill(2), signs.full
     every: list[tuple[str, list[tuple[float, float, str]]]] = []
@@ -307,7 +307,7 @@ def _over_time(rule: Chart, frame: pl.DataFrame, width: int, signs: Signs) -> Pi
 
 
 def _clock(rule: Chart, frame: pl.DataFrame) -> tuple[float, bool]:
-    """What to add to the seconds of a column to get those since 1970, and whether that is known."""
+    """Return the offset from the seconds of a column to seconds since 1970, and whether it is known."""
     if rule.x == "ts":
         return 0.0, True
     first = frame["ts"][0] if "ts" in frame.columns else None
@@ -323,7 +323,7 @@ def _spans(rule: Chart, frame: pl.DataFrame, column: str, shift: float) -> list[
     if rule.end:
         ends = [_seconds(time, shift) for time in frame[rule.end].to_list()]
     else:
-        # the last one is taken to hold as long as the one before
+        # the last one is assumed to last as long as the one before
         ends = starts[1:] + ([2 * starts[-1] - starts[-2]] if len(starts) > 1 else [])
     found = zip(starts, ends, values, strict=False)
     return [(start, end, value) for start, end, value in found if math.isfinite(start) and math.isfinite(end - start)]
@@ -370,10 +370,10 @@ def durations(rule: Chart, every: Curves, width: int, signs: Signs, table: str) 
 
     Args:
         rule: title and words.
-        every: what to draw, one row a name.
+        every: the values, one row per name.
         width: characters of a line.
-        signs: to draw with.
-        table: where the values are from, for the caption.
+        signs: characters to draw with.
+        table: origin of the values, for the caption.
     """
     groups, left_out = _fewer(every)
     names, notes, most = _room_of_shares(rule, groups, width)
@@ -381,13 +381,13 @@ def durations(rule: Chart, every: Curves, width: int, signs: Signs, table: str) 
     times = [60 * minutes for _, points in groups for minutes, _ in points if 0 < 60 * minutes < math.inf]
     if not times or room[2] < NARROWEST:
         return None
-    # what is left over from a sum of floats would stretch the axis by decades
+    # the rounding error of a sum of floats would stretch the axis by decades
     shortest = max(min(times), min(_SHORT, max(times) / 1e4))
     start, end, ticks = decades(shortest, max(times))
     low, high = math.log(start), math.log(end)
     inner = (math.exp(low + i / room[2] * (high - low)) / 60 for i in range(1, room[2]))
     scale = Scale(
-        # what is not 0 is in a bin: the first one starts there
+        # a value above 0 is in a bin: the first one starts there
         (0.0, *inner, end / 60),
         tuple((round((math.log(time) - low) / (high - low) * room[2]), label) for time, label in ticks),
         f"{lasting(start)} to {lasting(end)}, logarithmic"
@@ -399,7 +399,7 @@ def durations(rule: Chart, every: Curves, width: int, signs: Signs, table: str) 
 def _percents(rule: Chart, every: Curves, width: int, signs: Signs, table: str) -> Picture | None:
     groups, left_out = _fewer(every)
     names, notes, most = _room_of_shares(rule, groups, width)
-    # whole percents, as most telemetry has them: of other bins some would hold more of them than others
+    # whole percents, as most telemetry has them: other bins would hold unequal numbers of them
     bins = next((n for n in _PERCENT_BINS if n <= most), None)
     if bins is None:
         return None

@@ -1,7 +1,7 @@
-"""Draws the pictures that stand below tables in a terminal; `gpuctl.reports.figures` says which.
+"""Draws the pictures below tables in a terminal, as listed in `gpuctl.reports.figures`.
 
-A picture comes from a result table that is there anyhow, most often a detail table that a terminal does not print;
-where that table is missing, empty or not as expected, there is no picture. Scale, unit and range are always written.
+A picture is drawn from an existing result table, most often a detail table that a terminal does not print; if that
+table is missing, empty or not as expected, there is no picture. Scale, unit and range are always shown.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ _SIDE_BY_SIDE = (
 
 
 def drawn_from(names: Iterable[str]) -> list[str]:
-    """The tables that the pictures below tables of these names are drawn from."""
+    """Return the tables from which the pictures below tables of these names are drawn."""
     wanted = set(names)
     return [chart.table for chart in on(ANALYSES, "terminal") if chart.beside in wanted]
 
 
 def of_analysis(analysis: Analysis, names: Sequence[str], width: int, signs: Signs) -> dict[str, tuple[Picture, ...]]:
-    """Draw the pictures that belong to tables that are printed.
+    """Draw the pictures that belong to printed tables.
 
     Args:
-        analysis: where the tables are.
-        names: of the tables that are printed.
+        analysis: the analysis with the tables.
+        names: names of the printed tables.
         width: characters of a line.
-        signs: to draw with.
+        signs: characters to draw with.
 
     Returns:
-        Pictures by the name of the table that they stand below.
+        Pictures by the name of the table above them.
     """
     found: dict[str, tuple[Picture, ...]] = {}
     for rule in in_terminal(analysis):
@@ -62,13 +62,13 @@ def of_analysis(analysis: Analysis, names: Sequence[str], width: int, signs: Sig
 
 
 def of_results(parts: Sequence[Part], names: Sequence[str], width: int, signs: Signs) -> dict[str, tuple[Picture, ...]]:
-    """Draw what several results have in common on one axis, and each one's GPUs in use over time.
+    """Draw the common tables of several results on one axis, and each one's GPUs in use over time.
 
     Args:
         parts: the results of a report.
-        names: of the tables that are printed; the pictures stand below ``metrics``.
+        names: names of the printed tables; the pictures follow ``metrics``.
         width: characters of a line.
-        signs: to draw with.
+        signs: characters to draw with.
     """
     if "metrics" not in names:
         return {}
@@ -81,7 +81,7 @@ def of_results(parts: Sequence[Part], names: Sequence[str], width: int, signs: S
                 name = f"{visible(part.label)}: " if len(parts) > 1 else ""
                 found.append(replace(picture, title=f"{name}{picture.title}"))
     for title, names_of in _SIDE_BY_SIDE:
-        # where each row is a value, those of all gangs are one distribution
+        # if each row is a value, those of all gangs are one distribution
         rules = [c if c.y else replace(c, series="") for c in (called(name, "terminal") for name in names_of)]
         there = [rule for rule in rules if any(part.analysis.table(rule.table) is not None for part in parts)]
         if not there:

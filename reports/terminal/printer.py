@@ -1,7 +1,7 @@
 """Prints an analysis for people at a terminal.
 
-Never cuts a value: what is too wide is wrapped, what has too many columns is printed in parts, and rows
-that are left out are counted. Strings that come from logs are never read as markup.
+Never cuts a value: wide values are wrapped, tables with too many columns are printed in parts, and rows that are left
+out are counted. Strings from logs are never interpreted as markup.
 """
 
 from __future__ import annotations
@@ -56,22 +56,22 @@ def print_analysis(
     painter: Painter | None = None,
     notes: bool = True,
 ) -> None:
-    """Print the tables of an analysis, section by section; its warnings are the caller's to tell, on stderr.
+    """Print the tables of an analysis, section by section; the caller prints its warnings, on stderr.
 
     Args:
-        analysis: what to print.
-        console_width: characters of a line; asked of the terminal (or ``COLUMNS``) where None.
-        color: with colours and bold type or without; where None, `wants_color` decides.
-        file: where to print to; standard output where None.
-        names: only these tables, detail tables among them if named; where None, all but the detail
-            tables, which are then listed with how to get them.
-        painter: draws pictures to stand below tables, given the names of those that are printed, the characters of a
-            line, and signs that the stream's encoding has; `gpuctl.reports.terminal.pictures.of_analysis` with its
-            first argument. None: no pictures.
-        notes: what each table counts and leaves out, below it.
+        analysis: the analysis to print.
+        console_width: characters of a line; None: that of the terminal (or ``COLUMNS``).
+        color: use colours and bold type; None: `wants_color` decides.
+        file: output stream; None: standard output.
+        names: only these tables, including named detail tables; None: all except the detail tables, which are then
+            listed with how to get them.
+        painter: draws pictures below tables, given the names of the printed ones, the characters of a line, and signs
+            that the stream's encoding has; `gpuctl.reports.terminal.pictures.of_analysis` with its first argument.
+            None: no pictures.
+        notes: print the population of each table below it.
 
     Raises:
-        UsageError: a name is not that of a table of this analysis.
+        UsageError: this analysis has no table of that name.
     """
     out = sys.stdout if file is None else file
     if color is None:
@@ -98,7 +98,7 @@ def print_analysis(
 
 @dataclass(frozen=True)
 class _TableStyle:
-    """How tables are printed: only their first columns where they say so; with what they count; in which units."""
+    """How to print tables: only the first columns if they say so; with their populations; in which units."""
 
     short: bool
     notes: bool
@@ -106,12 +106,12 @@ class _TableStyle:
 
 
 def line_width(given: int | None = None) -> int:
-    """Characters of a line: as given, else as the terminal or ``COLUMNS`` says; never less than `MIN_WIDTH`."""
+    """Return the characters of a line: as given, else those of the terminal or ``COLUMNS``; at least `MIN_WIDTH`."""
     return max(MIN_WIDTH, shutil.get_terminal_size().columns if given is None else given)
 
 
 def wants_color(file: TextIO, environ: Mapping[str, str]) -> bool:
-    """Tell whether a stream should get colours: a terminal does, unless the user says otherwise.
+    """Return whether a stream should get colours: a terminal does, unless the user decides otherwise.
 
     Args:
         file: the stream.
@@ -126,7 +126,7 @@ def wants_color(file: TextIO, environ: Mapping[str, str]) -> bool:
 
 
 def make_console(file: TextIO, width: int, color: bool) -> Console:
-    """Return a console that writes text as it is: no markup, no emoji, nothing asked of the environment."""
+    """Return a console that prints text literally: no markup, no emoji, independent of the environment."""
     from rich.console import Console
 
     return Console(
@@ -191,7 +191,7 @@ def _print_table(console: Console, table: ResultTable, how: _TableStyle) -> None
     hidden = len(columns) - table.first_columns if how.short and table.first_columns else 0
     if hidden > 0 and rows > 1:
         columns = columns[: table.first_columns]
-    # an empty column answers nothing
+    # an empty column carries no information
     blank = [c for c in columns if not table.frame[c.name].count()] if how.short and rows > 1 else []
     columns = tuple(c for c in columns if c not in blank) or columns
     if rows == 0:
@@ -214,7 +214,7 @@ def _print_table(console: Console, table: ResultTable, how: _TableStyle) -> None
 
 
 def print_picture(console: Console, picture: Picture) -> None:
-    """Print a picture and what its scale is."""
+    """Print a picture and its scale."""
     from rich.text import Text
 
     _say(console, picture.title, "bold")
@@ -224,7 +224,7 @@ def print_picture(console: Console, picture: Picture) -> None:
 
 
 def _print_upright(console: Console, columns: Sequence[ShownColumn]) -> None:
-    # One row with many columns is read as a list, one line a column.
+    # One row with many columns is printed as a list, one line per column.
     from rich.table import Table
     from rich.text import Text
 

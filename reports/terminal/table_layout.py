@@ -1,4 +1,4 @@
-"""Fits a table into a width: wraps headings, then text, then puts columns into several parts. Never cuts."""
+"""Fits a table into a width: wraps headings, then text, then splits the columns into several parts. Never cuts."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Part:
 
 
 def fit(columns: Sequence[ShownColumn], width: int) -> tuple[Part, ...]:
-    """Lay the columns of a table out in a terminal.
+    """Lay out the columns of a table in a terminal.
 
     Args:
         columns: at least one.
         width: characters of a line.
 
     Returns:
-        One part where all columns fit; otherwise several, each of which starts with the key columns (the
+        One part if all columns fit; otherwise several, each of which starts with the key columns (the
         text columns that the table starts with, at most two).
     """
     everything = tuple(range(len(columns)))
@@ -76,8 +76,8 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _spread(floors: Sequence[int], tight: Sequence[int], roomy: Sequence[int], width: int) -> tuple[int, ...]:
-    # First the cells get the room they want, then the headings; the narrowest wish is granted first. No column's cells
-    # get more than their share of what is left: two columns of long texts come out equally wide.
+    # First the cells get the width they request, then the headings, the narrowest request first. No column's cells get
+    # more than their share of the rest: two columns of long texts become equally wide.
     widths = list(floors)
     for wanted, fairly in ((tight, True), (roomy, False)):
         order = sorted(range(len(widths)), key=lambda i: wanted[i] - widths[i])
@@ -118,7 +118,7 @@ def _keys(columns: Sequence[ShownColumn]) -> list[int]:
 
 def _part(chosen: Sequence[int], limits: Sequence[int], tight: Sequence[int], roomy: Sequence[int], width: int) -> Part:
     floors = [limits[i] for i in chosen]
-    # Only a very narrow terminal gets here with too little room: what is widest is wrapped further.
+    # Only a very narrow terminal has too little room here: the widest columns are wrapped further.
     while _total(floors) > width and max(floors) > 1:
         floors[floors.index(max(floors))] -= 1
     widths = _spread(

@@ -1,4 +1,4 @@
-"""Values into lines of characters: bars, shares, axes. Pure text, readable without colour, in Unicode or ASCII."""
+"""Converts values into lines of characters: bars, shares, axes. Plain text, readable without colour, or in ASCII."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _TICKS = ((1.0, "1 s"), (10.0, "10 s"), (60.0, "1 min"), (600.0, "10 min"), (360
 
 @dataclass(frozen=True)
 class Signs:
-    """The characters that pictures are made of.
+    """The characters of pictures.
 
     Attributes:
-        levels: of a bar within one character, from nothing to full.
+        levels: of a bar within one character, from empty to full.
         fills: of the parts of a stacked bar, in order.
-        edge: stands at both ends of a bar, and at a tick of the axis.
+        edge: both ends of a bar, and ticks of the axis.
     """
 
     levels: str
@@ -57,7 +57,7 @@ PLAIN = Signs(" .:-=+*#", "#=-./x+o%@", "|")
 
 
 def signs_of(encoding: str | None) -> Signs:
-    """Return block characters where an encoding has them all, else ASCII ones."""
+    """Return block characters if an encoding has them all, else ASCII ones."""
     try:
         "".join((BLOCKS.levels, BLOCKS.fills, BLOCKS.edge)).encode(encoding or "utf-8")
     except (UnicodeEncodeError, LookupError):
@@ -66,15 +66,15 @@ def signs_of(encoding: str | None) -> Signs:
 
 
 def level(value: float | None, top: float, steps: int) -> int | None:
-    """Return how high a bar is: 0 for zero only, 1 up to `steps` for equal parts of what is above it.
+    """Return the height of a bar: 0 for zero only, 1 up to `steps` for equal parts above it.
 
     Args:
-        value: what the bar shows.
-        top: the value of a full bar, above zero; what is larger is full, too.
+        value: value of the bar.
+        top: the value of a full bar, above zero; larger values are also full.
         steps: levels above zero.
 
     Returns:
-        None where the value is missing, not finite or negative.
+        None if the value is missing, not finite or negative.
     """
     if value is None or not math.isfinite(value) or value < 0:
         return None
@@ -85,16 +85,16 @@ def level(value: float | None, top: float, steps: int) -> int | None:
 
 
 def bars(values: Sequence[float | None], top: float, signs: Signs, height: int = 1) -> tuple[str, ...]:
-    """Draw one upright bar a character.
+    """Draw one vertical bar per character.
 
     Args:
-        values: one a character; see `level`.
+        values: one per character; see `level`.
         top: the value of a full bar.
-        signs: to draw with.
+        signs: characters to draw with.
         height: lines.
 
     Returns:
-        So many lines as `height`, each as long as there are values, the upper ones first.
+        `height` lines, one character per value, from the top.
     """
     per_line = len(signs.levels) - 1
     found = [level(value, top, per_line * height) for value in values]
@@ -106,15 +106,15 @@ def bars(values: Sequence[float | None], top: float, signs: Signs, height: int =
 
 
 def stacked(parts: Sequence[float | None], width: int, signs: Signs) -> str:
-    """Draw the shares of a whole as one bar that lies.
+    """Draw the shares of a whole as one horizontal bar.
 
     Args:
-        parts: of the whole, in order; those that are missing, not finite or not above zero take no room.
+        parts: of the whole, in order; missing, infinite or non-positive ones take no space.
         width: characters of the whole.
-        signs: to draw with.
+        signs: characters to draw with.
 
     Returns:
-        `width` characters, each of the part that its middle falls into; blank where there is no whole.
+        `width` characters, each of the part that its middle falls into; blank if there is no whole.
     """
     sizes = [float(p) if p is not None and math.isfinite(p) and p > 0 else 0.0 for p in parts]
     largest = max(sizes, default=0.0)
@@ -130,13 +130,13 @@ def stacked(parts: Sequence[float | None], width: int, signs: Signs) -> str:
 
 
 def phases(spans: Sequence[tuple[float, float, str]], low: float, high: float, width: int) -> str:
-    """Draw what held when.
+    """Draw states over time.
 
     Args:
-        spans: (from, to, character) of one character's width; the later in the list goes first where two share a
-            character. None of them is shorter than one character.
-        low: where the range starts.
-        high: where it ends, above `low`.
+        spans: (from, to, character); if two share a character, the later one in the list wins. Each takes at least one
+            character.
+        low: start of the range.
+        high: its end, above `low`.
         width: characters of the range.
     """
     cells = [" "] * width
@@ -150,16 +150,16 @@ def phases(spans: Sequence[tuple[float, float, str]], low: float, high: float, w
 def resampled(
     spans: Sequence[tuple[float, float, float | None]], low: float, high: float, width: int
 ) -> list[float | None]:
-    """Return means over equal parts of a range, weighted by how long a value held.
+    """Return means over equal parts of a range, weighted by duration.
 
     Args:
-        spans: (from, to, value), apart from each other; a missing or infinite value, or nan, counts as not known.
-        low: where the range starts.
-        high: where it ends, above `low`.
-        width: parts.
+        spans: (from, to, value), without overlaps; a missing, infinite or NaN value counts as unknown.
+        low: start of the range.
+        high: its end, above `low`.
+        width: number of parts.
 
     Returns:
-        One mean a part, None where no value of it is known.
+        One mean per part, None if no value of it is known.
     """
     step = (high - low) / width
     sums, weights = [0.0] * width, [0.0] * width
@@ -179,11 +179,11 @@ def resampled(
 
 
 def shares(points: Sequence[tuple[float, float]], edges: Sequence[float]) -> tuple[float, list[float], float]:
-    """Return what a cumulative distribution has between edges.
+    """Return the shares of a cumulative distribution between edges.
 
     Args:
-        points: (value, share of all up to and with it in %); those that are not finite are left out.
-        edges: rising.
+        points: (value, share of all up to and with it in %); infinite ones are left out.
+        edges: ascending.
 
     Returns:
         The share up to and with the first edge; that above each edge up to and with the next one; and the share of
@@ -199,13 +199,13 @@ def shares(points: Sequence[tuple[float, float]], edges: Sequence[float]) -> tup
 
 
 def axis(ticks: Sequence[tuple[int, str]], width: int, signs: Signs) -> str:
-    """Draw the line below bars: each tick's mark stands in its column, its label behind it.
+    """Draw the line below bars: each tick's mark is in its column, followed by its label.
 
     Args:
-        ticks: (column from 0, label), by column; a label that has no room is left out, and a mark that falls into
-            another label, too.
+        ticks: (column from 0, label), by column; a label without space is left out, as is a mark that falls into
+            another label.
         width: characters.
-        signs: to draw with.
+        signs: characters to draw with.
     """
     line = ""
     for column, label in ticks:
@@ -216,14 +216,14 @@ def axis(ticks: Sequence[tuple[int, str]], width: int, signs: Signs) -> str:
 
 
 def decades(low: float, high: float) -> tuple[float, float, list[tuple[float, str]]]:
-    """Return a range of round durations around others, and rounder ones within it to mark.
+    """Return a range of round durations around others, and rounder ones within it as ticks.
 
     Args:
         low: seconds, above zero.
         high: seconds, at least `low`.
 
     Returns:
-        The start of the range, below `low`; its end, at or above `high`; and rising (seconds, label) between them.
+        The start of the range, below `low`; its end, at or above `high`; and ascending (seconds, label) between them.
     """
     found = list(_TICKS)
     while found[0][0] >= low and found[0][0] > _SHORTEST:
@@ -241,11 +241,11 @@ def decades(low: float, high: float) -> tuple[float, float, list[tuple[float, st
 
 
 def moment(time: float, *, calendar: bool) -> str:
-    """Return an instant: a date and time, or without a calendar how long after the start.
+    """Return an instant as text: a date and time, or the time since the start without a calendar.
 
     Args:
-        time: seconds, since 1970 in UTC where `calendar`.
-        calendar: whether they are.
+        time: seconds, since 1970 in UTC if `calendar`.
+        calendar: whether times have dates.
     """
     if not calendar:
         return lasting(time)
@@ -258,10 +258,10 @@ def moment(time: float, *, calendar: bool) -> str:
 
 
 def time_ticks(low: float, high: float, width: int, *, calendar: bool) -> list[tuple[int, str]]:
-    """Return (column, label) of round times, as many as have room, none where the range is too short or too long.
+    """Return (column, label) of round times, as many as fit; empty if the range is too short or too long.
 
     Args:
-        low: seconds, since 1970 in UTC where `calendar`.
+        low: seconds, since 1970 in UTC if `calendar`.
         high: seconds, above `low`.
         width: characters of the range.
         calendar: dates and times of day instead of durations.
@@ -281,7 +281,7 @@ def time_ticks(low: float, high: float, width: int, *, calendar: bool) -> list[t
 
 
 def _room(step: float, *, calendar: bool) -> int:
-    # a tick's mark and label; those of dates and times of day are of known length
+    # a tick's mark and label; those of dates and times of day have a known length
     return 1 + (10 if step >= 91 * DAY else 5 if step >= 60 else 8) if calendar else 8
 
 
