@@ -3,10 +3,10 @@
 This module decides which jobs count, and counts the others:
 
 * used for training and scoring: jobs whose end and run time are known, whatever their final state. A scheduler does not
-know at
-  submission whether a job will fail, and its GPUs are held until it does. A job that was ended at its limit counts with
-  the time that it held. * left out: jobs that never ran, jobs that still ran when the log was taken, and jobs that a
-  node or the scheduler ended (node failure, preemption): their length is not a property of the job.
+  know at submission whether a job will fail, and its GPUs are held until it does. A job that was ended at its limit
+  counts with the time that it held.
+* left out: jobs that never ran, jobs that still ran when the log was taken, and jobs that a node or the scheduler ended
+  (node failure, preemption): their length is not a property of the job.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The SQL of every analysis, one file a result table; the first lines of each say what it answers."""
+"""The SQL of every analysis, one file per result table, with a header that documents it."""

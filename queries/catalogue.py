@@ -1,7 +1,7 @@
-"""Which analyses known: the headers of SQL files, and those of gpuctl in the order in which they are shown.
+"""The known analyses: the headers of SQL files, and those of gpuctl in display order.
 
-A new analysis is one file beside this one: its header says its section, its place there, its columns and its charts.
-Standard library only, and nothing is read before it is asked for.
+A new analysis is one file next to this one: its header declares its section, position, columns and charts.
+Standard library only; files are read on first use.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NUMBER = re.compile(r"[0-9]{1,4}")
 
 @dataclass(frozen=True)
 class Query:
-    """One analysis: its SQL and what its header says.
+    """One analysis: its SQL and its header.
 
     Attributes:
         name: the file's name, and the result table's.
@@ -42,18 +42,19 @@ class Query:
         parameters: names of the ``$parameters`` in it.
         title: heading of the table.
         section: key of the section it is shown in.
-        question: what it answers.
-        population: what is counted; ``{name}`` stands for a number of this trace.
-        needs: what the source must have for it to have rows ('' for nothing but jobs).
+        question: the question that it answers.
+        population: the rows counted; ``{name}`` is replaced by a number of this trace.
+        needs: what the source must have for it to have rows ('' for only jobs).
         detail: whether it is exported rather than printed.
-        first_columns: so many columns answer the question: a terminal shows no more unless asked; 0: all.
-        key_columns: what a page shows of a table with many columns unless asked; empty: its first ones.
+        first_columns: number of leading columns that answer the question: a terminal shows the others on request; 0:
+            all.
+        key_columns: the columns of a wide table that a page shows initially; empty: its first ones.
         columns: in the order of the SELECT.
-        order: its place in its section, the least one first, then by name.
-        reference: the key of published values that it prints beside ours, only where asked for; '' for none.
+        order: its position in its section, ascending, then by name.
+        reference: the key of published values that it prints for comparison, only on request; '' for none.
         drawings: the declarations of its charts.
-        charts: the same, read.
-        origin: where it is from: built in, a package and its version, or a file.
+        charts: the same, parsed.
+        origin: its origin: built in, a package and its version, or a file.
     """
 
     name: str
@@ -76,13 +77,13 @@ class Query:
 
     @property
     def only_exported(self) -> bool:
-        """Whether no screen and no page shows it: a detail table, most often a row a job, that no page draws."""
+        """Return whether no screen or page shows it: a detail table, usually one row per job, that no page draws."""
         return self.detail and all(chart.medium == "terminal" for chart in self.charts)
 
 
 @cache
 def parameters(sql: str) -> frozenset[str]:
-    """The names of the ``$parameters`` of a statement, comments aside."""
+    """Return the names of the ``$parameters`` of a statement, comments aside."""
     return frozenset(_PARAMETER.findall(_COMMENT.sub("", sql)))
 
 
@@ -94,12 +95,12 @@ def read(name: str, sql: str) -> Query:
         sql: the file's text.
 
     Raises:
-        ValueError: it says what is wrong with the name or the header.
+        ValueError: the name or the header is invalid; the message states why.
     """
     if not _NAME.fullmatch(name):
         raise ValueError("the name of an analysis has small letters, digits and underscores, and begins with a letter")
     entries: dict[str, list[str]] = {}
-    # prose may stand between the fields: other comments
+    # prose may separate the fields: other comments
     for key, value in _FIELD.findall(sql):
         entries.setdefault(key, []).append(" ".join(line.removeprefix("--").strip() for line in value.split("\n")))
     for key in _ONCE:
@@ -170,10 +171,10 @@ def _charts(name: str, drawings: Iterable[str], title: str, columns: Iterable[Co
 
 @cache
 def built_in() -> dict[str, Query]:
-    """Every analysis that gpuctl brings, by name, in the order in which they are shown.
+    """Return every analysis of gpuctl, by name, in display order.
 
     Raises:
-        ValueError: a header is not as it should be; a fault of ours that the tests look for.
+        ValueError: a header is invalid; a bug that the tests detect.
     """
     from importlib.resources import files
 
@@ -188,6 +189,6 @@ def built_in() -> dict[str, Query]:
 
 
 def in_order(found: Iterable[Query]) -> list[Query]:
-    """Analyses in the order in which they are shown: by section, by place there, by name."""
+    """Sort analyses in display order: by section, by position there, by name."""
     sections = [key for key, _ in SECTIONS]
     return sorted(found, key=lambda query: (sections.index(query.section), query.order, query.name))

@@ -1,4 +1,4 @@
-"""The sections that analyses stand in, and the published values that they can print; for the command line's help."""
+"""The sections of analyses, and the published values that they can print; for the command line's help."""
 
 SECTIONS = (
     ("overview", "Overview"),

@@ -1,15 +1,15 @@
-"""Finds nodes on which more attempts fail than chance would have it.
+"""Finds nodes on which more attempts fail than by chance.
 
-The question of the test: had the attempts of the same user, week and size fallen on nodes by lot, how often would so
-many of those that failed have met this machine? Given how many of them failed, the number that met it is hypergeometric
-in each such stratum, and the strata are independent: their distributions are convolved, which is exact (the conditional
-test of a common odds ratio of 1 in 2 x 2 tables; Agresti, Categorical Data Analysis, section 7.3), and the chance of as
-many or more is the one-sided p. So a user whose program always crashes, or a queue of large gangs, blames no node:
-where everything fails, no node has more failures than expected.
+The test asks: if attempts of the same user, week and size were placed on nodes at random, how often would as many
+failed ones have been on this node? Given the number of failures, the number on the node is hypergeometric in each such
+stratum, and the strata are independent: their distributions are convolved, which is exact (the conditional test of a
+common odds ratio of 1 in 2 x 2 tables; Agresti, Categorical Data Analysis, section 7.3), and the probability of as many
+or more is the one-sided p. So a user whose program always crashes, or a queue of large gangs, does not implicate a
+node: if everything fails, no node has more failures than expected.
 
-What is compared is chosen so that attempts that fail together count once (`independent`). A gang counts on each of its
-nodes; the p of the partners of a bad node are then low, too, and `find` clears those again. The p of all
-nodes, for failures at any time and for early ones, are adjusted together after Benjamini and Hochberg (1995).
+Attempts that fail together count once (`independent`). A gang counts on each of its nodes; the p of the partners of a
+bad node are then low as well, and `find` clears those again. The p of all nodes, for failures at any time and for early
+ones, are adjusted together after Benjamini and Hochberg (1995).
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _ROUNDS = 4
 
 @dataclass(frozen=True)
 class Tables:
-    """The 2 x 2 tables of every machine, one row for each stratum that it is in and in which anything failed.
+    """The 2 x 2 tables of every node, one row for each of its strata with a failure.
 
     Attributes:
         machine: code of the node.
         units: attempts in the stratum.
-        failures: how many of them failed.
-        met: how many of them ran on the node.
-        seen: how many of these failed.
+        failures: number of them that failed.
+        met: number of them that ran on the node.
+        seen: number of these that failed.
     """
 
     machine: np.ndarray
@@ -67,12 +67,12 @@ def build(store: Store) -> None:
     """Create ``base_machine_failures``, ``base_machine_trials``, ``base_machine_units`` and ``base_bad_machines``.
 
     Args:
-        store: an open store in which base_attempts, base_gang_machines and base_failures exist; it is only read.
+        store: an open store with base_attempts, base_gang_machines and base_failures; it is only read.
     """
     for name in ("machine_failures", "machine_trials"):
-        # every part of this text is ours
+        # every part of this text is a constant of gpuctl
         store.execute(f"CREATE OR REPLACE TEMP TABLE base_{name} AS {shared_sql.base_sql(name)}")
-    # nothing holds the rows but `independent`: of a million attempts they are a tenth of all memory
+    # only `independent` holds the rows: of a million attempts they are a tenth of all memory
     units = independent(store.frame("FROM base_machine_trials"))
     machines = store.frame("SELECT DISTINCT unnest(machines) AS machine FROM base_machine_trials ORDER BY machine")
     store.keep("base_machine_units", units.select("number"))
@@ -80,21 +80,21 @@ def build(store: Store) -> None:
 
 
 def independent(rows: pl.DataFrame) -> pl.DataFrame:
-    """The attempts that count: those that may fail for one and the same cause count once.
+    """Return the attempts that count: those that may fail for the same cause count once.
 
-    Of a job, one failure a reason counts, the first: a job that crashes on every retry blames no three nodes. Of a
-    user's attempts on the same machines on the same day the first counts, as a sweep with one mistake in it is packed
-    onto few nodes. It is the first, whatever became of it: keeping one failure and one success instead would make
-    nodes with many attempts look worse.
+    Of a job, the first failure per reason counts: a job that crashes on every retry must not implicate three nodes. Of
+    a user's attempts on the same nodes on the same day the first counts, as a sweep with one mistake is packed onto few
+    nodes. The first one counts regardless of its outcome: keeping one failure and one success instead would make nodes
+    with many attempts look worse.
 
     Args:
-        rows: attempts that passed, or failed in a way that a node may be to blame for: ``number`` (in the order of
+        rows: attempts that passed, or failed in a way that a node can cause: ``number`` (in the order of
             their jobs and attempts), ``job``, ``attempt``, ``who`` (the user), ``start_c`` (s), ``size_bucket``,
             ``machines`` (a sorted list), ``failed``, ``early``, ``reason``.
 
     Returns:
-        The rows that are left, by start: ``number``, ``machines``, ``failed``, ``early``, ``retry`` (not the first
-        attempt) and ``stratum`` (a number, the same for rows that have `STRATUM` in common).
+        The remaining rows, by start: ``number``, ``machines``, ``failed``, ``early``, ``retry`` (not the first
+        attempt) and ``stratum`` (a number, equal for rows with the same `STRATUM`).
     """
     rows = rows.sort("start_c", "number")
     day = pl.col("start_c") // 86_400
@@ -108,7 +108,7 @@ def independent(rows: pl.DataFrame) -> pl.DataFrame:
     rows = rows.drop("job", "reason").filter(counts)
     same = rows.select("who", "day", _coded(rows["machines"].list.join("\n")))
     rows = rows.filter(same.select(pl.struct(pl.all()).is_first_distinct()).to_series())
-    # one whole number for all four, in the order of the four: ranks of records take ten times as long
+    # one integer for all four, in their order: ranks of records take ten times as long
     code = pl.lit(0, pl.Int64)
     for name in STRATUM:
         code = code * (1 + rows[name].n_unique()) + pl.col(name).rank("dense").fill_null(0).cast(pl.Int64)
@@ -117,7 +117,7 @@ def independent(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _coded(texts: pl.Series) -> pl.Series:
-    """Texts as numbers, in their order; null stays null."""
+    """Return texts as numbers, in their order; null stays null."""
     return texts.cast(pl.Enum(texts.unique().drop_nulls().sort())).to_physical().alias(texts.name)
 
 
@@ -126,10 +126,10 @@ def find(rows: pl.DataFrame, machines: Sequence[str]) -> pl.DataFrame:
 
     Args:
         rows: as `independent` returns them.
-        machines: the names to test; those of the rows are among them.
+        machines: the names to test, including those of the rows.
 
     Returns:
-        A row a node, in the given order: ``machine``, ``attempts`` (that count), ``failures``, ``expected``, ``p``,
+        One row per node, in the given order: ``machine``, ``attempts`` (that count), ``failures``, ``expected``, ``p``,
         ``early_failures``, ``early_expected``, ``early_p``, ``adjusted_p`` (the smaller of both after adjustment),
         ``bad`` (``yes``, ``no``, or ``beside NAME``: its failures are those of gangs that it shared with that node),
         ``detectable`` (as `detectable` returns it, by failures at any time; null for NaN).
@@ -144,7 +144,7 @@ def find(rows: pl.DataFrame, machines: Sequence[str]) -> pl.DataFrame:
     adjusted = adjust(chances)
     verdict = np.full(size, "no", dtype=object)
     both = adjusted.reshape(2, size)
-    # the largest p that the adjustment lets pass: what a node must still reach without the gangs of a worse one
+    # the largest p that the adjustment accepts: a node must still reach it without the gangs of a worse one
     limit = float(chances[adjusted <= LEVEL].max(initial=0.0))
     open_ = np.flatnonzero((both <= LEVEL).any(axis=0)).tolist()
     left = met
@@ -181,7 +181,7 @@ def find(rows: pl.DataFrame, machines: Sequence[str]) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class _Tested:
-    """Of every machine: failures seen, expected, the chance of as many or more, and `detectable` of the first test."""
+    """By node: failures, expected failures, the probability of as many or more, and `detectable` of the first test."""
 
     seen: np.ndarray
     expected: np.ndarray
@@ -193,9 +193,9 @@ def _test(met: pl.DataFrame, outcome: str, size: int, only: Sequence[int] | None
     """Test for one kind of failure; attempts that failed otherwise are left out.
 
     Args:
-        met: a row a (attempt that counts, node).
+        met: one row per (counting attempt, node).
         outcome: ``failed``, or ``early``.
-        size: nodes.
+        size: number of nodes.
         only: the nodes of interest; None for all.
     """
     rows = met.filter(pl.col(outcome) | ~pl.col("failed")).with_columns(bad=pl.col(outcome))
@@ -210,10 +210,10 @@ def _test(met: pl.DataFrame, outcome: str, size: int, only: Sequence[int] | None
 
 
 def contingency(met: pl.DataFrame) -> Tables:
-    """Make the tables of the strata in which anything failed.
+    """Make the tables of the strata with a failure.
 
     Args:
-        met: a row a (``unit``, node ``code``) with its ``stratum`` and whether it is ``bad``.
+        met: one row per (``unit``, node ``code``) with its ``stratum`` and whether it is ``bad``.
     """
     unit, code, stratum, bad = (met[name].to_numpy() for name in ("unit", "code", "stratum", "bad"))
     strata = int(stratum.max(initial=-1)) + 1
@@ -230,13 +230,13 @@ def contingency(met: pl.DataFrame) -> Tables:
 
 
 def tails(tables: Tables, seen: np.ndarray, size: int, only: Sequence[int] | None = None) -> np.ndarray:
-    """The chance of as many failures as seen, or more, for every machine; 1 where nothing tells.
+    """Return the probability of at least the observed failures, for every node; 1 without information.
 
     Args:
-        tables: of all nodes.
-        seen: failures in these tables, a node.
-        size: nodes.
-        only: those to look at; None for all, the others get 1.
+        tables: tables of all nodes.
+        seen: failures in these tables, by node.
+        size: number of nodes.
+        only: nodes to test; None: all. The others get 1.
     """
     p = np.ones(size)
     mine = np.ones(tables.machine.size, bool) if only is None else np.isin(tables.machine, np.asarray(only, np.int64))
@@ -248,24 +248,24 @@ def tails(tables: Tables, seen: np.ndarray, size: int, only: Sequence[int] | Non
 def _chances(
     tables: Tables, mine: np.ndarray, seen: np.ndarray | None, size: int
 ) -> Iterator[tuple[int, int, np.ndarray]]:
-    """Of nodes: by how many their failures exceed the fewest possible, and the chance of each such number.
+    """Return by how much the failures of nodes exceed the fewest possible, and the probability of each such number.
 
     Args:
-        tables: of all nodes.
-        mine: which of the tables count.
-        seen: failures of each node; those that have the fewest possible are left out. None: none is left out.
-        size: nodes.
+        tables: tables of all nodes.
+        mine: the tables that count.
+        seen: failures of each node; nodes with the fewest possible are left out. None: none is left out.
+        size: number of nodes.
     """
     kinds, kind = _kinds(tables)
     least = np.maximum(0, kinds[:, 2] + kinds[:, 1] - kinds[:, 0])
     densities = _densities(kinds, least)
-    # of each node every kind of table once, with how many of it there are
+    # each kind of table once per node, with its multiplicity
     pairs, counts = np.unique(tables.machine[mine] * len(kinds) + kind[mine], return_counts=True)
     machine, which = np.divmod(pairs, max(1, len(kinds)))
     above = np.zeros(size, np.int64)
     if seen is not None:
         above = seen - np.bincount(machine, weights=least[which] * counts, minlength=size).astype(np.int64)
-        # nothing tells of the others: as few failures as there must be are seen
+        # the others carry no information: their failures are the fewest possible
         observed = above[machine] > 0
         machine, which, counts = machine[observed], which[observed], counts[observed]
     powers, power = np.unique(which * (int(counts.max(initial=0)) + 1) + counts, return_inverse=True)
@@ -276,19 +276,19 @@ def _chances(
 
 
 def detectable(tables: Tables, size: int, rate: float) -> np.ndarray:
-    """How many times as often as the others a node would have to fail to be called bad with the chance `POWER`.
+    """Return the ratio of failure rates at which a node would be called bad with probability `POWER`.
 
-    If a failure's odds on it are r times those elsewhere, k failures become r^k times as likely, for each k (Fisher's
-    noncentral hypergeometric distributions, which add up). It is called bad where k failures are as unlikely by chance
-    as the adjustment asks of one machine among all.
+    If a failure's odds on it are r times those elsewhere, k failures become r^k times as likely, for each k (sums of
+    Fisher's noncentral hypergeometric distributions). It is called bad if k failures are as unlikely by chance as the
+    adjustment requires for one node among all.
 
     Args:
-        tables: of all nodes.
-        size: nodes.
-        rate: share of all attempts that failed: it turns odds into how often.
+        tables: tables of all nodes.
+        size: number of nodes.
+        rate: share of all attempts that failed: it converts odds to rates.
 
     Returns:
-        of every machine; NaN: however often it failed, its attempts could not show it.
+        by node; NaN: its attempts are too few to detect any rate.
     """
     times = np.full(size, np.nan)
     odds = np.exp(np.linspace(0.0, np.log(1000.0), 400))
@@ -296,7 +296,7 @@ def detectable(tables: Tables, size: int, rate: float) -> np.ndarray:
         rare = np.flatnonzero(np.cumsum(sums[::-1])[::-1] <= LEVEL / (2 * size))
         if not rare.size:
             continue
-        # the chance grows with the odds
+        # the probability grows with the odds
         at = bisect_left(odds, True, key=partial(_is_shown, sums, int(rare[0])))
         if at < odds.size:
             times[code] = odds[at] / (1 - rate + rate * odds[at])
@@ -304,7 +304,7 @@ def detectable(tables: Tables, size: int, rate: float) -> np.ndarray:
 
 
 def _is_shown(sums: np.ndarray, rare: int, odds: float) -> bool:
-    """Whether a node with `odds` times the others' odds has at least `rare` failures with chance `POWER`."""
+    """Return whether a node with odds `odds` times the others' has at least `rare` failures with power `POWER`."""
     with np.errstate(divide="ignore"):
         logs = np.log(sums) + np.log(odds) * np.arange(sums.size)
     weights = np.exp(logs - logs.max())
@@ -312,7 +312,7 @@ def _is_shown(sums: np.ndarray, rare: int, odds: float) -> bool:
 
 
 def _kinds(tables: Tables) -> tuple[np.ndarray, np.ndarray]:
-    """The kinds of tables (units, failures, met), ascending, and the number of each table's kind."""
+    """Return the kinds of tables (units, failures, met), ascending, and the number of each table's kind."""
     rows = np.stack([tables.units, tables.failures, tables.met], axis=1).reshape(-1, 3)
     # np.unique of rows compares bytes and takes thirty times as long
     order = np.lexsort(rows.T[::-1])
@@ -324,13 +324,13 @@ def _kinds(tables: Tables) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _summed(owner: np.ndarray, which: np.ndarray, draws: list[np.ndarray]) -> Iterator[tuple[int, np.ndarray]]:
-    """The distribution of the sum of independent draws, for every owner.
+    """Return the distribution of the sum of independent draws, for every owner.
 
-    Most draws have two or three outcomes: those of all owners are added side by side, two and two, until few are left
-    of each, for a call of NumPy costs more than such a sum.
+    Most draws have two or three outcomes: those of all owners are added in parallel, pair by pair, until few are left,
+    since a call of NumPy costs more than such a sum.
 
     Args:
-        owner: of each draw, ascending.
+        owner: owner of each draw, ascending.
         which: the distribution of each draw, a number in `draws`.
         draws: distributions, from the least outcome on.
     """
@@ -355,10 +355,10 @@ def _summed(owner: np.ndarray, which: np.ndarray, draws: list[np.ndarray]) -> It
 
 
 def _side_by_side(owner: np.ndarray, rows: np.ndarray, length: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Add distributions of one owner two and two, `_ROUNDS` times; one left over in a round is given back as it is.
+    """Add distributions of one owner pairwise, `_ROUNDS` times; an odd one is returned unchanged.
 
     Args:
-        owner: of each distribution, ascending.
+        owner: owner of each distribution, ascending.
         rows: the distributions, filled up with zeros.
         length: outcomes of each.
     """
@@ -382,7 +382,7 @@ def _cut(owner: np.ndarray, rows: np.ndarray, length: np.ndarray) -> Iterator[tu
 
 
 def adjust(p: np.ndarray) -> np.ndarray:
-    """Adjust p-values for how many there are, after Benjamini and Hochberg (1995)."""
+    """Adjust p-values for their number, after Benjamini and Hochberg (1995)."""
     order = np.argsort(p)
     adjusted = np.empty(p.size)
     ranked = p[order] * (p.size / np.arange(1, p.size + 1))
@@ -391,10 +391,10 @@ def adjust(p: np.ndarray) -> np.ndarray:
 
 
 def _densities(kinds: np.ndarray, least: np.ndarray) -> list[np.ndarray]:
-    """For every kind of table (units, failures, met): the chances of each number of failures, from `least` on.
+    """Return the probabilities of each number of failures, from `least` on, for every kind of table.
 
-    Each chance follows from its neighbour's by a ratio of whole numbers, from the most likely number outwards, and
-    they sum to 1: exact but for rounding, and made without scipy, which takes longer to import than all this.
+    Each follows from its neighbour by a ratio of integers, from the most likely number outwards, and they sum to 1:
+    exact except for rounding, and computed without scipy, which takes longer to import than all this.
     """
     units, failures, met = kinds.T
     most = np.minimum(failures, met)
@@ -405,7 +405,7 @@ def _densities(kinds: np.ndarray, least: np.ndarray) -> list[np.ndarray]:
     for step, last in ((1, most), (-1, least)):
         going, count = np.flatnonzero(mode != last), mode.copy()
         while going.size:
-            low = np.minimum(count[going], count[going] + step)  # of this number and the next one
+            low = np.minimum(count[going], count[going] + step)  # ratio of the next number's probability to this one's
             n, k, m = units[going], failures[going], met[going]
             ratio = (k - low) * (m - low) / ((low + 1) * (n - k - m + low + 1))
             here = begins[going] + count[going] - least[going]
@@ -416,13 +416,13 @@ def _densities(kinds: np.ndarray, least: np.ndarray) -> list[np.ndarray]:
 
 
 def _convolved(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """np.convolve without its checks, which take as long as the sums: a million jobs ask for half a million."""
+    """Convolve without np.convolve's checks, which take as long as the sums: a million jobs need half a million."""
     long, short = (one, other) if one.size >= other.size else (other, one)
     return np.correlate(long, short[::-1], "full")
 
 
 def _power(density: np.ndarray, count: int) -> np.ndarray:
-    """The distribution of the sum of `count` draws, at least one."""
+    """Return the distribution of the sum of `count` draws, at least one."""
     result, square = None, density
     while count:
         if count & 1:

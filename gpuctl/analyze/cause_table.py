@@ -1,4 +1,4 @@
-"""Makes ``base_cause_ranges`` and ``base_delay_settings``: what the causes may be, and which rules were looked at."""
+"""Makes ``base_cause_ranges`` and ``base_delay_settings``: the range of each cause, and the rules considered."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SETTINGS = {
 
 
 def gangs_of(waited: pl.DataFrame, waits: delays.Waits, shared: pl.DataFrame, machines: pl.DataFrame) -> Gangs:
-    """The gangs on several nodes, of attempts with a known wait; nodes are numbered as `machines`."""
+    """Return the multi-node gangs of attempts with a known wait; nodes are numbered as `machines`."""
     rows = waited.select("number", "gpus", "largest").with_columns(
         pl.Series("waited", waits.start - waits.queued, pl.Float64)
     )
@@ -45,7 +45,7 @@ def gangs_of(waited: pl.DataFrame, waits: delays.Waits, shared: pl.DataFrame, ma
 
 
 def build(store: Store, found: Ranges, rules: Rules | None) -> None:
-    """Create ``base_cause_ranges`` and ``base_delay_settings``; without `rules` nothing was guessed by settings."""
+    """Create ``base_cause_ranges`` and ``base_delay_settings``; without `rules` nothing was inferred."""
     ends = zip(CAUSES, found.total_low.tolist(), found.total_high.tolist(), strict=True)
     ranges = list(ends)
     settings = [] if rules is None else [row for one in rules.considered for row in _rows(one, rules)]
@@ -74,7 +74,7 @@ def _rows(one: LayoutFit, rules: Rules) -> list[tuple[object, ...]]:
 
 
 def warnings(rules: Rules) -> list[Note]:
-    """What a reader must know about how sure the causes are."""
+    """Return caveats on the certainty of the causes."""
     notes = []
     share = rules.best / rules.waited if rules.waited else 0.0
     if share > UNEXPLAINED:

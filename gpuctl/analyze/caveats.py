@@ -1,4 +1,4 @@
-"""What a reader must know before trusting figures, ranked by how much of them it can change."""
+"""Caveats on figures, ranked by the share of the figures that they can change."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Caveat(NamedTuple):
 
 
 def ranked(caveats: Iterable[Caveat]) -> tuple[Note, ...]:
-    """The sentences, first those that can change most."""
+    """Return the sentences, by the share that they can change."""
     return tuple(one.text for one in sorted(caveats, key=lambda one: -one.share))
 
 
 def of_causes(store: Store, shared: SharedTables) -> list[Caveat]:
-    """What to know about the causes of waits: it concerns the waiting time whose cause is open, or not explained."""
+    """Return caveats on the causes of waits: the waiting time whose cause is open or unexplained."""
     if shared.site is None:
         return []
     share = store.value(
@@ -47,7 +47,7 @@ def of_causes(store: Store, shared: SharedTables) -> list[Caveat]:
 
 
 def of_series(store: Store, shared: SharedTables) -> list[Caveat]:
-    """What to know about series over time, if any was asked for."""
+    """Return caveats on series over time, if any was requested."""
     if not shared.has("log_span"):
         return []
     years = store.value("SELECT years FROM base_log_span WHERE first_ts IS NULL")
@@ -62,12 +62,12 @@ def of_series(store: Store, shared: SharedTables) -> list[Caveat]:
 
 
 def statements() -> list[str]:
-    """The SQL that `find` runs, whatever tables are asked for."""
+    """Return the SQL that `find` runs, whatever tables are requested."""
     return [_COUNTS, _SIZELESS, *(shared_sql.base_sql(name) for name in _READ)]
 
 
 def find(store: Store, shared: SharedTables, cluster: str) -> list[Caveat]:
-    """What to know about the jobs, attempts and nodes of a cluster."""
+    """Return caveats on the jobs, attempts and nodes of a cluster."""
     shared.ensure(("jobs", "attempts", "machines", "queue_machines"))
     [counts] = store.frame(_COUNTS).to_dicts()
     jobs, attempts = max(1, counts["jobs"]), max(1, counts["attempts"])

@@ -1,4 +1,4 @@
-"""What the store says of a cluster: its name for readers, and the format of its job log."""
+"""Facts of a cluster in the store: its name for readers, and the format of its job log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REPLAY = "replay"
 
 
 def cluster_note(store: Store, cluster: str) -> Note:
-    """A cluster's name; of what a replay wrote, that of the trace and the policy."""
+    """Return a cluster's name; for a replay's store, that of the trace and the policy."""
     trace, at, policy = cluster.rpartition("@")
     if not at or source_format(store, cluster) != REPLAY:
         return named("cluster", cluster)
@@ -23,7 +23,7 @@ def cluster_note(store: Store, cluster: str) -> Note:
 
 
 def source_format(store: Store, cluster: str) -> str | None:
-    """The format of a cluster's job log; None where there is none."""
+    """Return the format of a cluster's job log; None if there is none."""
     sql = "SELECT source_format FROM clusters WHERE cluster = $cluster"
     found: str | None = store.value(sql, {"cluster": cluster})
     return found

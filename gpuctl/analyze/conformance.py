@@ -1,4 +1,4 @@
-"""What any analysis must keep to, ours and those of others: checked on an empty store, and on stores that are given."""
+"""Rules that every analysis must follow, built in or third-party: checked on an empty store and on given stores."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _SUFFIXES = {"s": "s", "min": "min", "%": "pct"}
 
 
 def check(query: Query, stores: Sequence[Path] = ()) -> list[str]:
-    """Say what an analysis does that none may; nothing where it keeps to all.
+    """Return the rules that an analysis violates; empty if there are none.
 
     Args:
         query: the analysis.
-        stores: trace stores that it is run on beside an empty one, on every cluster of each.
+        stores: further trace stores to run it on, on every cluster of each.
     """
     found = [f"column {c.name}: no unit or definition" for c in query.columns if not (c.unit and c.description)]
     for column in query.columns:

@@ -1,7 +1,7 @@
-"""What the sources of a cluster say that cannot all be true, or do not say at all, as sentences for the first screen.
+"""Contradictions and gaps in the sources of a cluster, as sentences for the first screen.
 
-A share of the cluster's GPUs above 100 % is never a result: it is left out, and these sentences say what contradicts
-what. `queries/data_quality.sql` has the same findings as rows.
+A share of the cluster's GPUs above 100 % is never a result: it is left out, and these sentences name the contradiction.
+`queries/data_quality.sql` has the same findings as rows.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ SHARED_NAMES = ("most_held", "gpus_not_stated")
 
 
 def contradictions(store: Store, shared: SharedTables) -> list[tuple[float, Note]]:
-    """Sentences on GPUs held beyond those that nodes have, and on GPUs that accounting does not track.
+    """Return sentences on GPUs held beyond those of the nodes, and on GPUs that accounting does not track.
 
-    With each, the share of the GPUs, nodes or attempts that it concerns.
+    Each comes with the share of the GPUs, nodes or attempts that it concerns.
     """
     shared.ensure(SHARED_NAMES)
     rows = store.frame("SELECT *, strftime(ts, '%Y-%m-%d %H:%M:%S') AS at FROM base_most_held").to_dicts()
@@ -66,5 +66,5 @@ def contradictions(store: Store, shared: SharedTables) -> list[tuple[float, Note
 
 
 def _numbers(row: dict[str, Any]) -> dict[str, Any]:
-    """GPUs held and there, in whole GPUs, and when."""
+    """Return held and existing GPUs, in whole GPUs, and the time."""
     return {"held": ceil(row["held"] - 1e-6), "gpus": round(row["gpus"]), "at": literal(row["at"])}

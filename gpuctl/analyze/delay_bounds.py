@@ -1,7 +1,7 @@
-"""How long each wait may have been for each cause, where rules, nodes or holdings are not known for sure.
+"""Bounds on each wait's time per cause, if rules, nodes or holdings are uncertain.
 
-At every instant of a wait the set of causes that are possible is found; what is known for sure leaves one of them. The
-least of a cause is the time in which it is the only possible one, the most the time in which it is possible at all.
+At every instant of a wait a set of causes is possible; certain facts leave only one. The minimum of a cause is the time
+in which it is the only possible one, the maximum the time in which it is possible at all.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ FAIR, FULL, APART, FREE = (np.int8(1 << number) for number in range(len(CAUSES))
 
 @dataclass(frozen=True)
 class Limits:
-    """What each queue's quota and the rule of borrowing may be.
+    """The possible quotas of each queue and the possible rules of borrowing.
 
     Attributes:
-        asked: GPUs in use with the gang, ascending from 0, at which the smallest quota that may hold becomes another.
-        least: of each queue, that quota from each of these on; -1: any gang may be over a limit.
-        most: of each queue, the largest quota that may hold; inf: there may be none.
+        asked: GPUs in use with the gang, ascending from 0, at which the smallest possible quota changes.
+        least: smallest quota of each queue from each of these on; -1: any gang may be over a limit.
+        most: largest possible quota of each queue; inf: there may be none.
         busiest: GPUs in use with the gang up to which a queue may at most exceed its quota.
     """
 
@@ -42,18 +42,18 @@ class Limits:
 
 @dataclass(frozen=True)
 class Doubts:
-    """What may be otherwise than the state of the cluster says.
+    """Uncertainty about the state of the cluster.
 
     Attributes:
         limits: quotas and borrowing; None: those of the cluster are exact.
-        racks: other layouts of the racks, each of every pool.
-        spread: whether gangs may be placed on any free GPUs, so that scattered ones are no sure cause.
-        gone: of each pool, its nodes with GPUs alone that may not have been available; empty: none.
-        larger: of each pool, all nodes that may be in it, with the most GPUs that each may have; empty: pools and
+        racks: other layouts of the racks, each for every pool.
+        spread: whether gangs may be placed on any free GPUs, so that fragmentation is not a certain cause.
+        gone: by pool, its nodes with only those GPUs that may not have been available; empty: none.
+        larger: by pool, all nodes that may be in it, with the most GPUs that each may have; empty: pools and
             sizes are exact.
-        broken: by queue, from when until when its own starts show that its quota did not hold, seconds.
+        broken: by queue, the period in which its own starts show that its quota did not hold, seconds.
         hidden: per pool, seconds and changes of the GPUs that jobs from before the log may hold; empty: none.
-        own: by queue, the nodes that it may have for itself: then it has no others, and perhaps no quota.
+        own: by queue, the nodes that it may have exclusively: then it has no others, and perhaps no quota.
     """
 
     limits: Limits | None = None
@@ -66,14 +66,14 @@ class Doubts:
     own: Mapping[int, Nodes] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        """Whether there is any doubt."""
+        """Return whether there is any doubt."""
         doubts = (self.racks, self.spread, self.gone, self.larger, self.broken, self.hidden, self.own)
         return self.limits is not None or any(map(bool, doubts))
 
 
 @dataclass(frozen=True)
 class _Room:
-    """What of one pool may have been free on each interval: GPUs, and nodes for gangs of each size."""
+    """Bounds on the free resources of a pool on each interval: GPUs, and nodes for gangs of each size."""
 
     least_free: Floats
     most_free: Floats
@@ -85,7 +85,7 @@ class _Room:
 def bounds(
     waits: delays.Waits, cluster: delays.Cluster, known: tuple[delays.State, ...], doubts: Doubts
 ) -> tuple[Floats, Floats]:
-    """The least and the most seconds of each wait by cause, both (waits, causes); `known`: see `delays.states`."""
+    """Return minimum and maximum seconds of each wait by cause, both (waits, causes); `known`: see `delays.states`."""
     low, high = (np.zeros((waits.queued.size, len(CAUSES))) for _ in range(2))
     instants = [each for nodes in doubts.gone for each in (nodes.start, nodes.end)]
     if len(cluster.pools) > 1:
@@ -124,7 +124,7 @@ def bounds(
 
 
 def _room(state: delays.State, cluster: delays.Cluster, doubts: Doubts, pool: int) -> _Room:
-    """The bounds of a pool's free GPUs and of the placements that are open."""
+    """Return the bounds of a pool's free GPUs and of the possible placements."""
     times, demands = state.times, sorted(state.placeable)
     free = state.total - state.used
     least, most = free, free
@@ -153,7 +153,7 @@ def _room(state: delays.State, cluster: delays.Cluster, doubts: Doubts, pool: in
 
 
 def _own_room(room: _Room, state: delays.State, nodes: Nodes) -> _Room:
-    """The bounds for a queue that may have no other nodes than these."""
+    """Return the bounds for a queue that may be confined to these nodes."""
     free, fits = occupancy.free_and_open(state.times, nodes, sorted(state.placeable))
     sure = {demand: room.sure[demand] & fits[demand] for demand in room.sure}
     return replace(room, least_free=np.minimum(room.least_free, free), sure=sure)
@@ -169,7 +169,7 @@ def _over(  # noqa: PLR0917
     doubts: Doubts,
     room: _Room,
 ) -> tuple[Bools, Bools]:
-    """Whether a gang is over a quota for sure, and whether it may be."""
+    """Return whether a gang is certainly over a quota, and whether it may be."""
     wanted, requested = mine[part] + demand, state.used[part] + demand
     hidden = room.hidden[part]
     if doubts.limits is None:
@@ -183,7 +183,7 @@ def _over(  # noqa: PLR0917
 
 
 def _possible(room: _Room, demand: int, part: slice, over: tuple[Bools, Bools], *, spread: bool) -> Causes:
-    """The causes that are possible on each interval, as bits."""
+    """Return the possible causes on each interval, as bits."""
     sure, maybe = over
     within, enough = ~sure, ~(room.most_free[part] < demand)
     if demand > 0:
@@ -192,14 +192,14 @@ def _possible(room: _Room, demand: int, part: slice, over: tuple[Bools, Bools], 
         fits = may_fit = np.ones(within.size, bool)
     found = FAIR * maybe.view(np.int8)
     found |= FULL * (within & (room.least_free[part] < demand)).view(np.int8)
-    if demand > 1:  # one GPU is never scattered
+    if demand > 1:  # a single GPU is never fragmented
         found |= APART * (within & enough & ~fits).view(np.int8)
     found |= FREE * (within & enough & (may_fit | spread)).view(np.int8)
     return found
 
 
 def _times_of(times: Floats, possible: Causes, queued: Floats, start: Floats) -> tuple[Floats, Floats]:
-    """Seconds between `queued` and `start` in which each cause is the only possible one, and possible at all."""
+    """Return the seconds in which each cause is the only possible one, and possible at all, within a wait."""
     begins = np.flatnonzero(np.append(True, possible[1:] != possible[:-1]))
     possible, begin = possible[begins], times[begins]
     lasts = np.diff(begin, append=times[-1])

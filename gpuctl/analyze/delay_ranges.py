@@ -1,4 +1,4 @@
-"""Collects what is in doubt about the waits of a log, and finds the range of each cause, wait by wait and in all."""
+"""Collects the uncertainties about the waits of a log, and computes the range of each cause, per wait and in total."""
 
 from __future__ import annotations
 
@@ -67,15 +67,15 @@ _SAMPLES = (
 
 @dataclass(frozen=True)
 class Ranges:
-    """The least and the most seconds by cause.
+    """Minimum and maximum seconds by cause.
 
     Attributes:
-        seconds: (waits, causes): what is most likely; queue samples moved what they say.
+        seconds: (waits, causes): the most likely values, corrected by queue samples.
         low: (waits, causes).
         high: (waits, causes).
-        total_low: by cause, of all waits together.
+        total_low: by cause, over all waits.
         total_high: likewise.
-        warnings: what a reader must know.
+        warnings: caveats for the reader.
     """
 
     seconds: Floats
@@ -99,20 +99,20 @@ def find(  # noqa: PLR0917
     *,
     racks_guessed: bool,
 ) -> Ranges:
-    """Find the ranges.
+    """Compute the ranges.
 
     Args:
         store: with ``base_attempts``, ``base_gpu_limits``, ``base_machine_events``, ``base_queue_samples``.
         numbers: number of the attempt of each wait, ascending.
         waits: the waits.
-        cluster: what was held, and the rules used.
-        known: what `delays.states` returns for these.
-        found: how the waits were split under these.
-        rules: which rules explain the log; None where none was inferred.
+        cluster: the holdings, and the rules used.
+        known: the result of `delays.states` for these.
+        found: the split of the waits under these.
+        rules: the rules that explain the log; None if none were inferred.
         quotas: ``base_quotas``, in the order of the queues' numbers.
-        most: of each pool, all nodes that may be in it, each with the most GPUs that it may have; pools that are in
-            no doubt are those of the cluster themselves.
-        racks_guessed: whether racks are those of nodes that share gangs, so that there may be none.
+        most: by pool, all nodes that may be in it, each with the most GPUs that it may have; for certain pools, the
+            cluster's own object.
+        racks_guessed: whether racks are inferred from shared gangs, so that there may be none.
     """
     waited = waits.start - waits.queued
     guessed = rules is not None and rules.guessed
@@ -141,12 +141,12 @@ def find(  # noqa: PLR0917
         every = replace(every, own=doubts.perhaps_own(queue, machine, starts, cluster.pools[0]))
     low, high = delay_bounds.bounds(waits, cluster, known, every) if every else (seconds, seconds)
     if odd.any() and not much:
-        # nodes that were down for a while make few waits unexplained, but these
+        # nodes that were down for a while leave few waits unexplained, except these
         apart = delay_bounds.bounds(waits, cluster, known, _of_holders(store, waits, cluster, free_s, every))
         low, high = (np.where(odd[:, None], new, old) for new, old in zip(apart, (low, high), strict=True))
     total_low, total_high = low.sum(axis=0), high.sum(axis=0)
     if rules is not None and guessed and rules.explain:
-        # where rules do not explain the log, others hold, and what no rule of this kind allows may be
+        # if the rules do not explain the log, others apply, and waits that no rule of this kind explains are possible
         alone = delay_bounds.bounds(waits, cluster, known, of_rules) if every is not of_rules else (low, high)
         total_low = np.maximum(total_low, rules.low - (alone[0].sum(axis=0) - low.sum(axis=0)))
         total_high = np.minimum(total_high, rules.high + (high.sum(axis=0) - alone[1].sum(axis=0)))
@@ -173,10 +173,10 @@ def find(  # noqa: PLR0917
 
 
 def _broken(cluster: delays.Cluster, quotas: pl.DataFrame) -> dict[int, tuple[float, float]]:
-    """Of each queue whose stated quota its own starts exceed too often, from when until when the quota did not hold.
+    """Return, per queue whose own starts exceed its stated quota too often, when the quota did not hold.
 
-    A quota may have been changed before the first of these starts, or behind the last one: of the times before and
-    behind them, the longer one is taken for that in which it held.
+    A quota may have been changed before the first of these starts, or after the last one: the longer of the two
+    remaining periods is assumed to be the one in which it held.
     """
     stated = quotas["quota_source"].is_in(["given", "configured"]).fill_null(value=False).to_numpy()
     held = cluster.holdings
@@ -199,12 +199,12 @@ def _broken(cluster: delays.Cluster, quotas: pl.DataFrame) -> dict[int, tuple[fl
 
 
 def _alone(times: Floats, held: Holdings, some: Ints) -> Floats:
-    """GPUs that some holdings hold at times, less what starts then: starts at one instant count as if each were alone.
+    """Return the GPUs that some holdings hold at times, counting each of several simultaneous starts as if alone.
 
     Args:
         times: seconds, ascending.
         held: every holding.
-        some: which of them.
+        some: selection of them.
     """
     start, end, gpus = held.start[some], held.end[some], held.gpus[some]
     now = occupancy.step(times, np.concatenate([start, end]), np.concatenate([gpus, -gpus]))
@@ -216,12 +216,12 @@ def _alone(times: Floats, held: Holdings, some: Ints) -> Floats:
 def _of_holders(
     store: Store, waits: delays.Waits, cluster: delays.Cluster, free_s: Floats, known: delay_bounds.Doubts
 ) -> delay_bounds.Doubts:
-    """The doubts, and those of whether nodes were up and of what jobs from before the log held on them."""
+    """Collect the doubts, including whether nodes were up and which GPUs jobs from before the log held."""
     has_events = bool(store.value("SELECT count(*) FROM base_machine_events"))
     first = float(min(waits.queued.min(), cluster.holdings.start.min(initial=np.inf)))
     settled = doubts.settled(waits.start, free_s, first, float(waits.start.max()))
-    # where waits are unexplained to the end, jobs that ran when the log began may still have held what was free since;
-    # accounting has these, but not those that ended before its first end, while listed jobs waited already
+    # if waits are unexplained to the end, jobs that ran when the log began may still have held GPUs that were free
+    # since; accounting has these, but not those that ended before its first end, while listed jobs already waited
     accounted = bool(store.value(_ACCOUNTED))
     least = float(cluster.holdings.end.min(initial=np.inf)) if accounted else float(np.nextafter(first, np.inf))
     settled = max(settled, least)
@@ -237,14 +237,14 @@ def _of_holders(
 
 
 class _Change:
-    """Seconds and their ranges, changed in place of some waits by what a source says of these."""
+    """Seconds and their ranges, changed in place for waits about which a source has more information."""
 
     def __init__(self, numbers: Ints, seconds: Floats, low: Floats, high: Floats, waited: Floats) -> None:
         self._numbers, self._waited = numbers, waited
         self.seconds, self.low, self.high = seconds, low, high
 
     def _of(self, numbers: pl.Series) -> tuple[Ints, Bools]:
-        """Where some attempts stand among the waits, and which of them do."""
+        """Return the indices of some attempts among the waits, and which of them are there."""
         rows = numbers.to_numpy().astype(np.int64)
         at = np.minimum(np.searchsorted(self._numbers, rows), max(0, self._numbers.size - 1))
         return at, self._numbers[at] == rows if self._numbers.size else np.zeros(rows.size, bool)
@@ -253,16 +253,16 @@ class _Change:
         self.seconds, self.low, self.high = self.seconds.copy(), self.low.copy(), self.high.copy()
 
     def unplaced(self, some: Bools) -> None:
-        """Open the waits for nodes of which no source says anything: GPUs may have been free there or not."""
+        """Widen the waits for nodes on which no source has information: GPUs may have been free there."""
         if some.any():
             self._copy()
             self.high[some] = self._waited[some, None]
             self.low[some] = 0.0
 
     def unexplained(self, queues: Ints) -> Bools:
-        """Where stated quotas leave much of a queue's waiting unexplained, open that to limits that no file states.
+        """Widen the waits of queues whose stated quotas leave much unexplained, to limits that no file states.
 
-        Returns which waits are of such a queue: others of them may have been for such a limit, too.
+        Returns which waits belong to such a queue: more of them may have been for such a limit.
         """
         odd = np.maximum(self.seconds[:, _FREE] - doubts.A_PASS_S, 0.0)
         by_queue = np.bincount(queues, weights=odd), np.bincount(queues, weights=self._waited)
@@ -278,13 +278,13 @@ class _Change:
     def limited(
         self, store: Store, without_quota: Bools, doubtful: Bools, waits: delays.Waits, cluster: delays.Cluster
     ) -> None:
-        """Open the waits that may have been for limits that no file states.
+        """Widen the waits that may have been for limits that no file states.
 
-        These are those of owners for whom Slurm named a limit, and unexplained ones without a reason in a queue where
-        it named one. If no source states any reason, it is each wait of a queue without a quota (`without_quota`; none
-        if quotas are inferred), while its owner held so much that it may have been at a limit: of Slurm's partitions,
-        and of all queues of a log without nodes. So is each wait of a queue whose quota explains too little
-        (`beside`).
+        These are the waits of owners for whom Slurm named a limit, and unexplained ones without a reason in a queue
+        with such an owner. If no source states any reason, they are the waits in queues without a quota
+        (`without_quota`; none if quotas are inferred) while the owner held so much that it may have been at a limit: in
+        Slurm's partitions, and in all queues of a log without nodes. The same applies to queues whose quota explains
+        too little (`beside`).
         """
         if store.value("SELECT count(*) FROM base_gpu_limits"):
             return
@@ -300,7 +300,7 @@ class _Change:
             row = np.searchsorted(attempts["number"].to_numpy(), self._numbers[some])
             total = np.array([pool.gpus.sum() or np.inf for pool in cluster.pools])[waits.pool[some]]
             most = unstated_limits.possible_s(attempts, row, waits.queued[some], waits.start[some], total)
-            # one that went on with suitable GPUs free may have been for a limit of another kind: on GPU-minutes, say
+            # a wait that continued with suitable GPUs free may have been for another kind of limit, such as GPU-minutes
             odd = without_quota[some] & (self.seconds[some, _FREE] > doubts.A_PASS_S)
             most = np.where(odd, self._waited[some], most)
         if not some.size:
@@ -310,7 +310,7 @@ class _Change:
         self.low[some, 1:] = np.maximum(self.low[some, 1:] - most[:, None], 0.0)
 
     def sampled(self, store: Store) -> None:
-        """Where limits are not loaded, take from samples of the queue how long each attempt waited for one."""
+        """Take from samples of the queue how long each attempt waited for a limit, if limits are not loaded."""
         if store.value("SELECT count(*) FROM base_gpu_limits"):
             return
         rows = store.frame(_SAMPLES)
@@ -327,7 +327,7 @@ class _Change:
         fair = np.clip(self.seconds[at, 0], least, most)
         moved = fair - self.seconds[at, 0]
         for cause in (_FREE, 1, 2):
-            # what is too much goes back to the first of them
+            # any excess returns to the first of them
             part = np.minimum(moved, self.seconds[at, cause])
             self.seconds[at, cause] -= part
             moved -= part

@@ -1,4 +1,4 @@
-"""The rows of ``base_delays``: what the split of delays found, beside the attempts' own columns."""
+"""The rows of ``base_delays``: the split of delays, next to the attempts' own columns."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _NAMES = (
 
 
 def keep(store: Store, rows: pl.DataFrame, wanted: frozenset[str] | None) -> None:
-    """Create ``base_delays``: what `made` returned, beside the attempts' own columns."""
+    """Create ``base_delays``: the result of `made`, next to the attempts' own columns."""
     names = [name for name in _NAMES if wanted is None or name in wanted or name in {"job", "attempt"}]
     causes = [name for name in ("cause_at_arrival", "dominant_cause") if name in rows.columns]
     replaced = f"REPLACE ({', '.join(f'{name}::VARCHAR AS {name}' for name in causes)})" if causes else ""
     store.view("delay_rows", rows)
-    # every part of this text is ours
+    # every part of this text is a constant of gpuctl
     store.execute(
         f"CREATE OR REPLACE TEMP TABLE base_delays AS SELECT {', '.join(f'a.{name}' for name in names)}, "  # noqa: S608
         f"d.* EXCLUDE (number) {replaced} FROM delay_rows AS d JOIN base_attempts AS a USING (number)"
@@ -38,7 +38,7 @@ def keep(store: Store, rows: pl.DataFrame, wanted: frozenset[str] | None) -> Non
 
 
 def numbered(name: str, values: list[str]) -> pl.DataFrame:
-    """Names and their places among `values`, as the column ``code``."""
+    """Return names and their indices among `values`, as the column ``code``."""
     return pl.DataFrame({name: values, "code": range(len(values))}, schema={name: pl.String, "code": pl.Int64})
 
 
@@ -55,11 +55,11 @@ def made(  # noqa: PLR0917
     """Make the rows.
 
     Args:
-        waited: number, gpus, largest (GPUs of the largest node of its pool), nodes (that it ran on; 0 or null:
+        waited: number, gpus, largest (GPUs of the largest node of its pool), nodes (number that it ran on; 0 or null:
             unknown), start_c and wait_s of each wait.
-        waits: the same waits as they were split.
-        found: how.
-        ranges: what each cause may be.
+        waits: the same waits, in the form of `delays.split`.
+        found: their split.
+        ranges: range of each cause.
         pools: the nodes of each pool.
         stood: number of the attempt and code of the node of every placement.
         machines: the nodes with their racks.
@@ -70,7 +70,7 @@ def made(  # noqa: PLR0917
     idle = pl.Series(begin <= waits.queued)
     seconds = ranges.seconds.copy()
     seconds[:, CAUSES.index("scheduler")] += begin - waits.start
-    # seconds since 1970 have six digits behind the point: what differences of them have more is noise
+    # seconds since 1970 have six decimals: further digits of their differences are noise
     before = np.round(waits.queued - (begin - waited["wait_s"].to_numpy()), 6)
 
     def dominant() -> pl.Series:
@@ -110,29 +110,29 @@ def made(  # noqa: PLR0917
 
 
 def _width(seconds: np.ndarray) -> pl.Series:
-    """How far one end of a range is from the seconds that are most likely: a million of them in half the memory."""
+    """Return the distance of one end of a range from the most likely seconds: a million of them in half the memory."""
     return pl.Series(np.round(np.maximum(seconds, 0.0), 6).astype(np.float32))
 
 
 def _fewest_nodes(waited: pl.DataFrame) -> pl.Series:
-    """The fewest nodes that can hold each gang; where it ran on fewer than their listed sizes allow, those."""
+    """Return the fewest nodes that can hold each gang; at most those it ran on, as listed sizes may be too small."""
     fewest = (pl.col("gpus") / pl.col("largest")).ceil().cast(pl.Int64)
     used = waited.select(pl.when(pl.col("servers") > 0).then("servers")).to_series()
     return _at_most(waited.select(fewest).to_series(), used)
 
 
 def _at_most(fewest: pl.Series, used: pl.Series) -> pl.Series:
-    """The fewest, but no more than were used: a gang that ran on fewer shows that the listed sizes are too small."""
+    """Return the fewest, but at most those used: a gang that ran on fewer shows that the listed sizes are too small."""
     return fewest.zip_with((fewest <= used).fill_null(value=True), used.cast(fewest.dtype))
 
 
 def _racks_of(attempts: np.ndarray, stood: pl.DataFrame, machines: pl.DataFrame) -> pl.Series:
-    """In how many racks each attempt ran; null where one of its nodes stands in none that is known, or none is."""
+    """Return the number of racks that each attempt ran in; null if one of its nodes has no known rack."""
     names = numbered("rack", machines["rack"].drop_nulls().unique().to_list())
     known = machines.select("rack").join(names, on="rack", how="left", maintain_order="left")["code"].fill_null(-1)
     rack, number = known.to_numpy()[stood["code"].to_numpy()], stood["number"].to_numpy().astype(np.int64)
     size = 1 + max(int(number.max(initial=-1)), int(attempts.max(initial=-1)))
-    # np.unique hashes, which takes ten times as long as sorting what is nearly sorted
+    # np.unique hashes, which takes ten times as long as sorting nearly sorted values
     pairs = np.sort(number * (names.height + 1) + rack + 1, kind="stable")
     pairs = pairs[np.diff(pairs, prepend=-1) > 0]
     count = np.bincount(pairs // (names.height + 1), minlength=size)
@@ -142,7 +142,7 @@ def _racks_of(attempts: np.ndarray, stood: pl.DataFrame, machines: pl.DataFrame)
 
 
 def _fewest_racks(waits: delays.Waits, pools: tuple[occupancy.Nodes, ...]) -> np.ndarray:
-    """The fewest racks of its pool that could hold each gang if they were empty; NaN where all together could not."""
+    """Return the fewest racks of its pool that could hold each gang if empty; NaN if all together could not."""
     fewest = np.full(waits.gpus.size, np.nan)
     for number, pool in enumerate(pools):
         known = pool.rack >= 0

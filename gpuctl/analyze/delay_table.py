@@ -1,4 +1,4 @@
-"""Makes ``base_delays`` and ``base_quotas``: rows into arrays, the split of delays, and back into tables."""
+"""Makes ``base_delays`` and ``base_quotas``: converts rows to arrays, splits the delays, and converts back."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ _ORDER = frozenset({"overtook_gpus", "overtook_harmless", "behind_s"})
 
 @dataclass(frozen=True)
 class Site:
-    """Where quotas, racks and the rule of borrowing came from, in words, and what a reader must know about them."""
+    """The origin of quotas, racks and the rule of borrowing, in words, and caveats on them."""
 
     quota_note: Note
     rack_note: Note
@@ -100,10 +100,10 @@ def build(
     """Create ``base_delays``, ``base_quotas`` and the tables of `cause_table` from the other base tables.
 
     Args:
-        store: an open store in which base_jobs, base_attempts, base_placements and base_machines exist.
-        quotas: GPUs by queue, as the user gave them; queues that are not in it have theirs inferred.
-        racks: rack by node, as the user gave them; with none, racks are those of the logs, else inferred.
-        borrow_below: see `delays.Cluster`; None: inferred, or 0 where quotas are configured.
+        store: an open store with base_jobs, base_attempts, base_placements and base_machines.
+        quotas: GPUs by queue, from the user; quotas of other queues are inferred.
+        racks: rack by node, from the user; if empty, racks are those of the logs, else inferred.
+        borrow_below: see `delays.Cluster`; None: inferred, or 0 if quotas are configured.
         wanted: the columns of ``base_delays`` to make, and other words; None: all.
     """
     machines = store.frame(
@@ -131,7 +131,7 @@ def build(
     limits = _caps(store)
     known = _quotas(queues, given=quotas, configured=configured, inferred=None)
     found_rules = None
-    # queues with nodes of their own (partitions) are bounded by those, not by a quota that could be guessed
+    # queues with their own nodes (partitions) are bounded by those, not by a quota that could be inferred
     if own.is_empty() and waits.start.size and pools[0].gpus.any():
         gangs = gangs_of(waited, waits, shared, machines)
         layouts = (known_layouts if rack_source else guess_layouts)(pools[0], gangs)
@@ -167,7 +167,7 @@ def build(
     warnings += ranges.warnings
     cause_table.build(store, ranges, found_rules)
     borrowing = _borrow_note(cluster, found_rules)
-    # of a million attempts, what held GPUs is as large as all that is made below
+    # for a million attempts, the holdings are as large as everything made below
     del holdings, cluster, states, found_rules
     pools = tuple(occupancy.emptied(pool) for pool in pools)
     delay_rows.keep(store, delay_rows.made(waited, waits, found, ranges, pools, stood, machines, wanted), wanted)
@@ -175,13 +175,13 @@ def build(
 
 
 def _strangers(store: Store, quotas: dict[str, float], queues: list[str]) -> list[str]:
-    """Queues with a given quota that neither the configuration nor the jobs of the trace name."""
+    """Return queues with a user's quota that neither the configuration nor the jobs of the trace name."""
     return sorted(set(quotas) - set(store.frame("SELECT queue FROM base_queues")["queue"]) - set(queues))
 
 
 def _attempts(store: Store) -> tuple[occupancy.Holdings, pl.DataFrame]:
-    """Who held GPUs and when, and the attempts whose wait is known; `_pools` has numbered queues and pools."""
-    # in one piece, each array is the column itself and no copy
+    """Return holdings of GPUs, and the attempts whose wait is known; `_pools` has numbered queues and pools."""
+    # in one chunk, each array is the column itself and not a copy
     rows = store.frame(_ATTEMPTS).rechunk()
     parts = store.frame(_IN_QUEUES)
     held = rows if parts.is_empty() else pl.concat([rows.filter(~pl.col("by_container")).select(parts.columns), parts])
@@ -195,7 +195,7 @@ def _attempts(store: Store) -> tuple[occupancy.Holdings, pl.DataFrame]:
 def _nodes(
     store: Store, machines: pl.DataFrame, events: pl.DataFrame, members: list[np.ndarray]
 ) -> tuple[tuple[occupancy.Nodes, ...], pl.DataFrame]:
-    """The nodes of each pool, and the number of the attempt and of the node of every placement."""
+    """Return the nodes of each pool, and the attempt's number and node of every placement."""
     store.keep("delay_machines", numbered("machine", machines["machine"].to_list()))
     placements = store.frame(_PLACEMENTS).rechunk()
     stood = placements.select("number", pl.col("code").cast(pl.Int32))
@@ -211,8 +211,8 @@ def _pools(
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Create ``delay_queues`` and ``delay_pools``: numbers of queues and pools; the nodes of each: `pools_of`.
 
-    Beside them, those that each pool may have: all, where its queue's are inferred and it may have missed the others
-    by chance; those of all types, where no source states which one was asked for.
+    Also returns the nodes that each pool may have: all, if its queue's are inferred and it may have missed the others
+    by chance; those of all types, if no source states the requested type.
     """
     requested_types.build(store)
     store.keep("delay_queues", numbered("queue", queues))
@@ -231,7 +231,7 @@ def _pools(
 def _most(
     pools: tuple[occupancy.Nodes, ...], machines: pl.DataFrame, members: list[np.ndarray]
 ) -> tuple[occupancy.Nodes, ...]:
-    """Each pool with the most GPUs that its nodes may have; the pool itself where these are sure."""
+    """Return each pool with the most GPUs that its nodes may have; the same object if these are certain."""
     sizes = machines["gpus_most"].to_numpy().astype(np.int64)
     most = {id(pool): sizes[some] for pool, some in zip(pools, members, strict=True)}
     made = {
@@ -241,7 +241,7 @@ def _most(
 
 
 def _caps(store: Store) -> gpu_limits.Caps:
-    """The limits that each wait is under; names are read only where there are limits."""
+    """Return the limits on each wait; names are only read if there are limits."""
     limits = store.frame("FROM base_gpu_limits")
     if limits.is_empty():
         return gpu_limits.Caps()
@@ -256,7 +256,7 @@ def _sampled(
     cluster: delays.Cluster,
     states: tuple[delays.State, ...],
 ) -> None:
-    """Create ``base_sampled_causes``: what the replay finds at each instant at which a reason was sampled."""
+    """Create ``base_sampled_causes``: the replayed cause at each instant with a sampled reason."""
     samples = store.frame(
         "SELECT job, attempt, number, at_c, reason FROM base_queue_samples JOIN base_attempts USING (job, attempt) "
         "WHERE eligible"
@@ -275,9 +275,9 @@ def _configured(store: Store) -> pl.DataFrame:
 def _quotas(
     queues: list[str], *, given: dict[str, float], configured: pl.DataFrame, inferred: np.ndarray | None
 ) -> pl.DataFrame:
-    """Each queue's quota, where it came from, and the most GPUs that it may hold.
+    """Return each queue's quota, its origin, and the most GPUs that the queue may hold.
 
-    The latter is the quota, unless the queue may exceed what it is guaranteed, as YARN's may up to their maximum.
+    The latter is the quota, unless the queue may exceed its guarantee, as in YARN up to the maximum.
     """
     known = {queue: (quota, limit) for queue, quota, limit in configured.iter_rows()}
     rows: list[tuple[str, float | None, str | None, float | None]] = []
@@ -297,7 +297,7 @@ def _quotas(
 
 
 def _bounded(table: pl.DataFrame, found: scheduler_rules.Rules | None) -> pl.DataFrame:
-    """The quotas without inferred ones that may be any number: those that bound no start, or do not explain the log."""
+    """Return the quotas, without arbitrary inferred ones: those that bound no start, or do not explain the log."""
     if found is None:
         return table
     open_ = (pl.col("quota_source") == "inferred") & pl.Series(np.isinf(found.may_be.most))
@@ -308,7 +308,7 @@ def _bounded(table: pl.DataFrame, found: scheduler_rules.Rules | None) -> pl.Dat
 
 
 def _limits(table: pl.DataFrame) -> np.ndarray:
-    """The most GPUs that each queue may hold; inf where it has no limit of its own."""
+    """Return the most GPUs that each queue may hold; inf if it has no limit of its own."""
     return table["limit_gpus"].fill_null(np.inf).to_numpy()
 
 
@@ -345,7 +345,7 @@ def _some(kind: Kind, names: list[str]) -> Note:
 
 
 def _unexplained_warning(found: delays.Delays) -> list[Note]:
-    """Where no quota is a guess, say how much waiting is left to limits that are not known, or to the scheduler."""
+    """Warn how much waiting is left to unknown limits or to the scheduler, if no quota is inferred."""
     left = _unexplained(found)
     each = float(found.seconds[:, CAUSES.index("scheduler")].mean()) if len(found.seconds) else 0.0
     if left <= cause_table.UNEXPLAINED or each < A_PASS_S:
@@ -361,7 +361,7 @@ def _unexplained_warning(found: delays.Delays) -> list[Note]:
 
 
 def _limits_warning(store: Store, *, partitions: bool) -> list[Note]:
-    """Where limits may have made attempts wait, and none is loaded, say how to load them."""
+    """Warn how to load limits, if limits may have made attempts wait and none is loaded."""
     [(named, reasons, waits, known)] = store.frame(
         "SELECT count(*) FILTER (r.category = 'quota'), count(a.source_reason), count(*), "
         "(SELECT count(*) FROM base_gpu_limits) FROM base_attempts AS a "
@@ -393,7 +393,7 @@ def _unexplained(found: delays.Delays) -> float:
 
 
 def _known_racks(machines: pl.DataFrame, given: dict[str, str]) -> tuple[pl.DataFrame, str]:
-    """The nodes with the racks that are known, and where from; '' where none is."""
+    """Return the nodes with known racks, and their origin; '' if there are none."""
     if given:
         racks = pl.Series("rack", [given.get(name) for name in machines["machine"]], pl.String)
         return machines.with_columns(racks), "given"
@@ -406,7 +406,7 @@ def _shared_gangs(machines: pl.DataFrame, shared: pl.DataFrame) -> pl.DataFrame:
 
 
 def _named(machines: pl.DataFrame, racks: np.ndarray) -> pl.DataFrame:
-    """The nodes with guessed racks, the largest first; a node that is in none of them has none."""
+    """Return the nodes with inferred racks, the largest first; a node in none of them has none."""
     sizes = np.bincount(racks[racks >= 0])
     place = np.empty(sizes.size, np.int64)
     place[np.argsort(-sizes, kind="stable")] = np.arange(1, sizes.size + 1)
@@ -466,7 +466,7 @@ def _waits(waited: pl.DataFrame) -> delays.Waits:
     queued = waited["start_c"].to_numpy() - waited["wait_s"].to_numpy()
     # with its GPUs, it waits for nodes that boot, and no longer for other jobs
     start = np.maximum(queued, waited["held_from_c"].to_numpy())
-    # a job that is held or depends on another one does not wait for GPUs; some logs say so after its end
+    # a held or dependent job does not wait for GPUs; some logs record that after its end
     eligible = np.clip(waited["eligible_c"].fill_null(0).to_numpy(), queued, start)
     gpus = np.ceil(waited["gpus"].to_numpy()).astype(np.int64)
     priority = waited["priority"].cast(pl.Float64).fill_null(np.nan).to_numpy()
@@ -474,14 +474,14 @@ def _waits(waited: pl.DataFrame) -> delays.Waits:
 
 
 def nodes_of(machines: pl.DataFrame, placements: pl.DataFrame, events: pl.DataFrame) -> occupancy.Nodes:
-    """The cluster's nodes; one that is down or drained counts as held."""
+    """Return the cluster's nodes; a node that is down or drained counts as held."""
     numbers = numbered("machine", machines["machine"].to_list())
     held = placements.select("machine", "gpus", "held_from_c", "held_until_c").join(numbers, on="machine")
     return _numbered_nodes(machines, held, events)
 
 
 def _numbered_nodes(machines: pl.DataFrame, held: pl.DataFrame, events: pl.DataFrame) -> occupancy.Nodes:
-    """The same of placements whose column ``code`` is the place of their node in `machines`."""
+    """Return the same for placements whose column ``code`` is the index of their node in `machines`."""
     numbers = numbered("machine", machines["machine"].to_list())
     racks = numbered("rack", sorted(machines["rack"].drop_nulls().unique().to_list()))
     held = held.select("gpus", "held_from_c", "held_until_c", "code")
@@ -502,16 +502,16 @@ def _numbered_nodes(machines: pl.DataFrame, held: pl.DataFrame, events: pl.DataF
 def pools_of(
     asking: pl.DataFrame, machines: pl.DataFrame, own: pl.DataFrame, *, wide: bool = False
 ) -> tuple[pl.DataFrame, list[np.ndarray]]:
-    """Number the pools of nodes that gangs may run on: all nodes, or those of their queue and GPU type.
+    """Number the pools of nodes that gangs may use: all nodes, or those of their queue and GPU type.
 
     Args:
-        asking: one row a gang, with columns queue, gpu_type, and is_open: whether it may have asked for any type.
-        machines: ``base_machines``, one row a node.
-        own: queue and node, a row for each node that a queue may use; empty: every queue may use all.
+        asking: one row per gang, with columns queue, gpu_type, and is_open: whether it may have requested any type.
+        machines: ``base_machines``, one row per node.
+        own: queue and node, one row per node that a queue may use; empty: every queue may use all.
         wide: whether open gangs may use all types.
 
     Returns:
-        `asking` with a column ``pool``; for each pool, which nodes are in it.
+        `asking` with a column ``pool``; the nodes of each pool.
     """
     everything = np.ones(machines.height, bool)
     if own.is_empty():
@@ -528,14 +528,14 @@ def pools_of(
 
 
 def _subsets(nodes: occupancy.Nodes, members: list[np.ndarray]) -> tuple[occupancy.Nodes, ...]:
-    """The nodes of each pool: queues often share all their nodes, and what is the same is one object."""
+    """Return the nodes of each pool; pools with the same nodes share one object."""
     distinct = {each.tobytes(): each for each in members}
     made = {key: occupancy.subset(nodes, each) for key, each in distinct.items()}
     return tuple(made[each.tobytes()] for each in members)
 
 
 def queues_of(machines: pl.DataFrame, own: pl.DataFrame) -> list[np.ndarray]:
-    """For each queue that has nodes of its own, which nodes are in it; queues with the same ones once."""
+    """Return the nodes of each queue that has its own nodes; queues with the same ones once."""
     found = {}
     for (_,), rows in own.group_by("queue", maintain_order=True):
         members = machines["machine"].is_in(rows["machine"].implode()).to_numpy()

@@ -1,14 +1,13 @@
-"""Splits every queueing delay by its cause, from nothing but the recorded attempts.
+"""Splits every queueing delay by its cause, from the recorded attempts alone.
 
-While an attempt waits, its cause is at every instant one of
+At every instant of a wait, the cause is one of
 
-* fair share: its queue holds so much that this gang would take it over its quota (and it may not borrow), or its
-  account, user or QOS so much that the gang would take that over its limit (`gpuctl.analyze.gpu_limits`);
-* capacity: within quota, but fewer GPUs are free in the whole cluster than the gang asks for;
+* fair share: with this gang, its queue would exceed its quota (and may not borrow), or its account, user or QOS its
+  limit (`gpuctl.analyze.gpu_limits`);
+* capacity: within quota, but fewer GPUs are free in the whole cluster than the gang requests;
 * fragmentation: enough GPUs are free, but not on the fewest nodes of one rack that can hold the gang;
-* scheduler: even such nodes are free, as far as the logs show, and still it did not start (scheduling latency,
-  back-off, the boot of nodes that it holds, the seconds between a failure and its retry, or a rule that the logs
-  do not tell).
+* scheduler: such nodes are free, as far as the logs show, and it did not start (scheduling latency, back-off, the boot
+  of nodes that it holds, the seconds between a failure and its retry, or a rule that the logs do not show).
 
 The first two, and "the rest", are Jeon et al., ATC 2019, section 3.1: the paper counts everything within quota as
 fragmentation.
@@ -41,12 +40,12 @@ class Waits:
     """Attempts whose queueing and start are both known; one element each.
 
     Attributes:
-        queued: seconds on the log's clock; from then on nothing but other jobs kept it from starting.
-        start: seconds, not before ``queued``; when it got its GPUs, be it that they had to boot before it ran.
+        queued: seconds on the log's clock; from then on only other jobs kept it from starting.
+        start: seconds, not before ``queued``; when it got its GPUs, even if they had to boot before it ran.
         gpus: the gang's size, whole GPUs.
         queue: number of its queue.
         pool: number of the pool of nodes that it may run on.
-        priority: what the scheduler gave it, the higher the sooner; NaN where that is not known.
+        priority: the scheduler's priority, higher ones first; NaN if unknown.
     """
 
     queued: Floats
@@ -59,18 +58,18 @@ class Waits:
 
 @dataclass(frozen=True)
 class Delays:
-    """What `split` found; arrays over the waits.
+    """Result of `split`; arrays over the waits.
 
     Attributes:
         seconds: (waits, 4): seconds of delay by cause, in the order of `CAUSES`; a row sums to the wait.
         at_arrival: index into `CAUSES` of the cause at the instant of queueing.
         overtook_gpus: size of the smallest gang of the same queue that was queued earlier and still
-            waited when this one started; 0 where it overtook none.
-        behind: seconds of the cause scheduler while an attempt of the same queue with a higher priority waited; 0
-            where priorities are not known.
-        harmless: whether none of those overtaken could have started instead: even with this gang's GPUs
-            they were too large for their queue's quota or for what was free. Where the GPUs lay is not
-            looked at, so "not harmless" is an upper bound.
+            waited when this one started; 0 if it overtook none.
+        behind: seconds of the cause scheduler while an attempt of the same queue with a higher priority waited; 0 if
+            priorities are unknown.
+        harmless: whether none of those overtaken could have started instead: even with this gang's GPUs they were too
+            large for their queue's quota or for the free GPUs. The location of the GPUs is ignored, so "not harmless"
+            is an upper bound.
     """
 
     seconds: Floats
@@ -82,12 +81,12 @@ class Delays:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Who held what, on which nodes, under which rules.
+    """All holdings, the nodes, and the rules.
 
     Attributes:
         holdings: every attempt that held GPUs.
         pools: the nodes that an attempt of each pool may run on; pools may share nodes.
-        quotas: GPUs of each queue's quota, by queue number; inf where it has none.
+        quotas: GPUs of each queue's quota, by queue number; inf if it has none.
         borrow_below: a queue may exceed its quota while, with this gang, at most this share of its pool's
             GPUs is in use; 0 never.
         caps: limits of accounts, users and QOS.
@@ -102,14 +101,14 @@ class Cluster:
 
 @dataclass(frozen=True)
 class State:
-    """The nodes that some waits ask for, over the change points of all that these waits depend on.
+    """The nodes that some waits request, over the change points of everything that these waits depend on.
 
     Attributes:
-        times: seconds; one element an interval, which lasts until the next one.
+        times: seconds; one element per interval, which lasts until the next one.
         used: GPUs held on each interval.
         total: GPUs of the nodes.
         borrow_below: see `Cluster`.
-        placeable: by gang size, whether each interval has room for such a gang; eight intervals a byte.
+        placeable: by gang size, whether each interval has room for such a gang; eight intervals per byte.
     """
 
     times: Floats
@@ -119,13 +118,13 @@ class State:
     placeable: dict[int, NDArray[np.uint8]]
 
     def room(self, demand: int, part: slice | None = None) -> Bools:
-        """Whether the intervals of `part`, or all, have room for a gang of `demand` GPUs, a size in `placeable`."""
+        """Return whether the intervals of `part`, or all, have room for a gang of `demand`, a size in `placeable`."""
         first, last, _ = (part or slice(None)).indices(self.times.size)
         bits = np.unpackbits(self.placeable[demand][first // 8 : -(-last // 8)])
         return bits[first % 8 : first % 8 + last - first].view(bool)
 
     def refined(self, extra: Floats) -> State:
-        """The same state with an interval that begins at each of the instants `extra`, too; they ascend."""
+        """Return the same state with additional intervals that begin at each of the ascending instants `extra`."""
         extra = extra[np.searchsorted(extra, self.times[0]) :]
         place = np.minimum(np.searchsorted(self.times, extra), self.times.size - 1)
         extra = extra[self.times[place] != extra]
@@ -137,14 +136,14 @@ class State:
         return State(times, self.used[k], self.total, self.borrow_below, placeable)
 
     def over_quota(self, queue_used: Floats, used: Floats, demand: Ints | int, quota: float) -> Bools:
-        """Whether a gang of `demand` GPUs would exceed its queue's quota, and may not borrow."""
+        """Return whether a gang of `demand` GPUs would exceed its queue's quota, and may not borrow."""
         borrows = used + demand <= self.borrow_below * self.total
         return np.asarray((queue_used + demand > quota) & ~borrows)
 
     def causes(self, queue_used: Floats, demand: int, quota: float, part: slice, capped: Bools | None) -> Causes:
-        """The cause that a gang of `demand` GPUs has on each interval of `part`, as index into `CAUSES`.
+        """Return the cause of a gang of `demand` GPUs on each interval of `part`, as index into `CAUSES`.
 
-        ``capped`` says of each interval whether the gang would exceed a limit of its owner's.
+        ``capped``: by interval, whether the gang would exceed a limit of its owner.
         """
         used = self.used[part]
         over = self.over_quota(queue_used[part], used, demand, quota)
@@ -152,7 +151,7 @@ class State:
             over |= capped
         full = self.total - used < demand
         spot = self.room(demand, part) if demand > 0 else np.ones(used.size, bool)
-        # in eight bits: there are millions of intervals
+        # 8 bits suffice: there are millions of intervals
         late = np.where(spot, np.int8(3), np.int8(2))
         return np.where(over, np.int8(0), np.where(full, np.int8(1), late))
 
@@ -161,10 +160,10 @@ def split(waits: Waits, cluster: Cluster, known: tuple[State, ...], *, order: bo
     """Split every wait by cause at each change of the cluster's state.
 
     Args:
-        waits: what to split.
-        cluster: who held what, and the rules.
-        known: what `states` returns for these.
-        order: also find who overtook whom, which takes a third of the time; else ``overtook_gpus``, ``harmless`` and
+        waits: the waits.
+        cluster: holdings and rules.
+        known: the result of `states` for these.
+        order: also find overtaken attempts, which takes a third of the time; else ``overtook_gpus``, ``harmless`` and
             ``behind`` are empty.
     """
     seconds = np.zeros((waits.queued.size, len(CAUSES)))
@@ -194,7 +193,7 @@ def split(waits: Waits, cluster: Cluster, known: tuple[State, ...], *, order: bo
 
 
 def _highest_waiting(times: Floats, waits: Waits, queue: int) -> Floats:
-    """The highest priority that waits in a queue on each interval; empty where none is known."""
+    """Return the highest waiting priority of a queue on each interval; empty if none is known."""
     ours = np.flatnonzero((waits.queue == queue) & ~np.isnan(waits.priority))
     if not ours.size:
         return np.zeros(0)
@@ -205,15 +204,15 @@ def _highest_waiting(times: Floats, waits: Waits, queue: int) -> Floats:
 def seconds_behind(  # noqa: PLR0917
     times: Floats, fitted: Floats, ranked: Ranked, queued: Floats, start: Floats, priority: Floats
 ) -> Floats:
-    """Seconds of some waits on which a higher priority waited in their queue.
+    """Return the seconds of some waits on which a higher priority waited in their queue.
 
     Args:
-        times: beginnings of the intervals, among them every beginning and end of a wait whose priority is known.
+        times: beginnings of the intervals, including every beginning and end of a wait whose priority is known.
         fitted: seconds of each interval that count.
-        ranked: the intervals by the highest priority that waits, which is none below that of a wait that goes on.
+        ranked: the intervals by the highest waiting priority, at least that of any current wait.
         queued: seconds.
         start: seconds.
-        priority: of each wait; NaN where it is not known, and then it has none.
+        priority: of each wait; NaN if unknown: then its result is 0.
     """
     found = np.zeros(queued.size)
     known = np.flatnonzero(~np.isnan(priority) & (start > queued))
@@ -225,14 +224,14 @@ def seconds_behind(  # noqa: PLR0917
 
 
 def causes_at(waits: Waits, cluster: Cluster, known: tuple[State, ...], wait: Ints, at: Floats) -> tuple[Ints, Bools]:
-    """What held each of some waits back at an instant within it.
+    """Return the cause of some waits at an instant within each.
 
     Args:
         waits: the waits.
         cluster: as for `split`.
-        known: what `states` returns for these.
-        wait: index into `waits`, one element a question.
-        at: seconds, one element a question.
+        known: the result of `states` for these.
+        wait: index into `waits`, one element per query.
+        at: seconds, one element per query.
 
     Returns:
         the cause, as index into `CAUSES`; whether an attempt of the same queue with a higher priority waited.
@@ -259,16 +258,16 @@ def causes_at(waits: Waits, cluster: Cluster, known: tuple[State, ...], wait: In
 
 
 def _times(waits: Waits, cluster: Cluster, nodes: Nodes, asking: Ints) -> Floats:
-    """Every instant at which something changes for the waits `asking` for `nodes`.
+    """Return every instant at which something changes for the waits `asking` for `nodes`.
 
-    That is: who holds GPUs there or in their queues, which nodes are up, who waits, how urgently, and what the
-    owners of limits hold.
+    That is: holdings there or in their queues, nodes that are up, waits, their priorities, and holdings of owners with
+    limits.
     """
     held = cluster.holdings
     first = float(min(waits.queued.min(initial=np.inf), held.start.min(initial=np.inf)))
     queues = np.unique(waits.queue[asking])
     ours: Bools | slice = np.isin(held.queue, queues) if len(cluster.pools) > 1 else slice(None)
-    # of queues, not of pools: a priority counts among all that wait in a queue
+    # of queues, not of pools: a priority counts among all waits of a queue
     arrivals = waits.queued[np.isin(waits.queue, queues) & ~np.isnan(waits.priority)]
     limits = [cap.at for part in cluster.caps.sets for cap in part]
     own = [np.array([first]), held.start[ours], held.end[ours], arrivals, nodes.start, nodes.end]
@@ -277,20 +276,20 @@ def _times(waits: Waits, cluster: Cluster, nodes: Nodes, asking: Ints) -> Floats
 
 
 def states(waits: Waits, cluster: Cluster) -> tuple[State, ...]:
-    """The state of each pool that has waits, for `by_pool`; pools that are the same nodes share one."""
+    """Return the state of each pool that has waits, for `by_pool`; pools with the same nodes share one."""
     return tuple(_state(waits, cluster, nodes, asking) for nodes, asking in _asking(waits, cluster))
 
 
 def by_pool(
     waits: Waits, cluster: Cluster, known: tuple[State, ...], extra: Floats | None = None
 ) -> Iterator[tuple[State, Iterator[tuple[int, Floats, Ints]]]]:
-    """Each pool that has waits: its state, and of each of its queues the number, the GPUs that it held, the waits.
+    """Yield each pool that has waits: its state, and the number, held GPUs and waits of each of its queues.
 
     Args:
         waits: the waits.
-        cluster: who held what.
-        known: what `states` returns for these.
-        extra: further instants at which something may change, seconds, ascending.
+        cluster: holdings and rules.
+        known: the result of `states` for these.
+        extra: further change points, seconds, ascending.
     """
     for state, (_, asking) in zip(known, _asking(waits, cluster), strict=True):
         finer = state if extra is None else state.refined(extra)
@@ -298,7 +297,7 @@ def by_pool(
 
 
 def _asking(waits: Waits, cluster: Cluster) -> Iterator[tuple[Nodes, Ints]]:
-    """Each set of nodes that waits ask for, and these waits."""
+    """Return each set of nodes that waits request, and these waits."""
     same: dict[int, list[int]] = {}
     for number, nodes in enumerate(cluster.pools):
         same.setdefault(id(nodes), []).append(number)
@@ -314,7 +313,7 @@ def _state(waits: Waits, cluster: Cluster, nodes: Nodes, asking: Ints) -> State:
     free, placeable = occupancy.free_and_open(times, nodes, demands)
     total = float(nodes.gpus.sum())
     used = total - free
-    if len(cluster.pools) == 1:  # some sources do not say where GPUs were held
+    if len(cluster.pools) == 1:  # some sources do not state where GPUs were held
         used = np.maximum(used, occupancy.in_use(times, cluster.holdings))
     packed = {demand: np.packbits(there) for demand, there in placeable.items()}
     return State(times, used, total, cluster.borrow_below, packed)
@@ -329,14 +328,14 @@ def _queues(waits: Waits, cluster: Cluster, times: Floats, asking: Ints) -> Iter
 
 
 def by_size(waits: Waits, members: Ints, caps: Caps) -> Iterator[tuple[int, int, Ints]]:
-    """The waits `members` by gang size and set of limits: size, number of the set, waits."""
+    """Return the waits `members` by gang size and set of limits: size, number of the set, waits."""
     for demand in np.unique(waits.gpus[members]):
         for number, some in caps.parts(members[waits.gpus[members] == demand]):
             yield int(demand), number, some
 
 
 def _integrate(times: Floats, cause: Causes, queued: Floats, start: Floats) -> tuple[Floats, Ints]:
-    """Seconds of each cause between `queued` and `start`, and the cause at `queued`."""
+    """Return the seconds of each cause between `queued` and `start`, and the cause at `queued`."""
     begins = np.flatnonzero(np.append(True, cause[1:] != cause[:-1]))
     cause, begin = cause[begins], times[begins]
     lasts = np.diff(begin, append=times[-1])
@@ -352,16 +351,16 @@ def _integrate(times: Floats, cause: Causes, queued: Floats, start: Floats) -> t
 
 
 def overtaken_gpus(waits: Waits) -> Ints:
-    """For every start, the smallest gang of its queue that was queued earlier and started later; 0: none.
+    """Return, for every start, the smallest gang of its queue that was queued earlier and started later; 0: none.
 
-    Ties in queueing time count as no order.
+    Equal queueing times have no order.
     """
     smallest = np.zeros(waits.queued.size, np.int64)
     for queue in np.unique(waits.queue):
         members = np.flatnonzero(waits.queue == queue)
         members = members[np.argsort(waits.queued[members], kind="stable")]
         queued, start, gpus = waits.queued[members], waits.start[members], waits.gpus[members]
-        earlier = np.searchsorted(queued, queued, side="left")  # how many were queued strictly before
+        earlier = np.searchsorted(queued, queued, side="left")  # number queued strictly before
         found = np.zeros(members.size, np.int64)
         for demand in np.unique(gpus)[::-1]:
             latest = np.maximum.accumulate(np.where(gpus == demand, start, -np.inf))

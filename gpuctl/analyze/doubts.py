@@ -1,4 +1,4 @@
-"""What the logs leave open about the nodes of a cluster: their sizes, whether they were up, and earlier jobs."""
+"""What the logs leave open about the nodes of a cluster: sizes, downtime, and earlier jobs."""
 
 from __future__ import annotations
 
@@ -30,44 +30,44 @@ BY_CHANCE = 1e-6
 
 
 def is_unexplained(free_s: Floats, waited_s: float) -> bool:
-    """Whether so much was waited with suitable GPUs free that nodes or holdings must be missing from the logs.
+    """Return whether waits with suitable GPUs free are so long that nodes or holdings must be missing from the logs.
 
     Args:
-        free_s: of each wait, the seconds in which GPUs that fit were free.
-        waited_s: all waiting.
+        free_s: by wait, the seconds in which suitable GPUs were free.
+        waited_s: total waiting.
     """
     return float(np.maximum(free_s - A_PASS_S, 0.0).sum()) > UNEXPLAINED * waited_s
 
 
 def larger(nodes: Nodes, gpus: Ints) -> Nodes:
-    """The same nodes, each with the most GPUs that it may have."""
+    """Return the same nodes, each with the most GPUs that it may have."""
     return replace(nodes, gpus=np.maximum(nodes.gpus, gpus))
 
 
 def without_racks(pools: tuple[Nodes, ...]) -> tuple[Nodes, ...]:
-    """The same nodes, all in one rack: gangs may be placed as if there were none. Equal pools stay one object."""
+    """Return the same nodes, all in one rack: gangs may be placed as if without racks. Equal pools share an object."""
     one = {id(pool): replace(pool, rack=np.zeros_like(pool.rack)) for pool in pools}
     return tuple(one[id(pool)] for pool in pools)
 
 
 def by_chance(share: float, elsewhere: float) -> bool:
-    """Whether a queue may have missed by chance the nodes on which it never started a gang.
+    """Return whether a queue may have missed by chance the nodes on which it never started a gang.
 
     Args:
         share: its share of all starts.
-        elsewhere: the starts of other queues on those nodes; each could as well have been one of its own.
+        elsewhere: starts of other queues on those nodes.
     """
     return elsewhere <= 0 or (share < 1 and elsewhere * np.log1p(-share) >= np.log(BY_CHANCE))
 
 
 def perhaps_own(queue: Ints, machine: Ints, starts: Ints, nodes: Nodes) -> dict[int, Nodes]:
-    """The nodes of each queue that may have no others: its gangs kept to them more often than chance would have it.
+    """Return the nodes of each queue that may have no others: its gangs used them more often than by chance.
 
     Args:
-        queue: number of a queue, one element for each node that it used.
+        queue: number of a queue, one element per node that it used.
         machine: that node.
-        starts: gangs of the queue that were put on it.
-        nodes: those of the cluster.
+        starts: gangs of the queue that started on it.
+        nodes: number of nodes of the cluster.
     """
     own: dict[int, Nodes] = {}
     every = np.bincount(machine, weights=starts, minlength=nodes.gpus.size)
@@ -81,15 +81,15 @@ def perhaps_own(queue: Ints, machine: Ints, starts: Ints, nodes: Nodes) -> dict[
 
 
 def settled(start: Floats, free_s: Floats, first: float, last: float) -> float:
-    """When all jobs that were submitted before a log began have started, so far as the log shows; else its begin.
+    """Return when all jobs from before a log have started, as far as the log shows; else its begin.
 
-    Where a log lacks such jobs, waits are unexplained at first, and later ones are not.
+    If a log lacks such jobs, early waits are unexplained, and later ones are not.
 
     Args:
-        start: of each wait, when it ended, seconds.
-        free_s: of each wait, the seconds in which GPUs that fit were free.
-        first: when the log begins, seconds.
-        last: when it ends, seconds.
+        start: end of each wait, seconds.
+        free_s: by wait, the seconds in which suitable GPUs were free.
+        first: begin of the log, seconds.
+        last: its end, seconds.
     """
     odd = np.maximum(free_s - A_PASS_S, 0.0)
     order = np.argsort(start, kind="stable")
@@ -101,21 +101,21 @@ def settled(start: Floats, free_s: Floats, first: float, last: float) -> float:
 def perhaps_gone(
     nodes: Nodes, holdings: Holdings, first: float, settled: float, *, told: bool
 ) -> tuple[Nodes, Floats, Floats]:
-    """What else may have been held on the nodes: GPUs that may not have been available.
+    """Return the GPUs that may have been unavailable on the nodes.
 
-    A log may lack the jobs that ended or were submitted before it begins: all GPUs that are free until it has settled
-    may be theirs; then on each node at most the fewest that have been free since, as long as jobs run. And nodes
-    without a job for more than `A_GAP_S` may have been down.
+    A log may lack the jobs that ended or were submitted before it begins: they may hold all GPUs that are free until it
+    has settled; later, on each node, at most the fewest that have been free since, as long as jobs run. Nodes without a
+    job for more than `A_GAP_S` may have been down.
 
     Args:
         nodes: the nodes of a pool.
-        holdings: all that was held, in the whole cluster.
-        first: when the log begins, seconds.
+        holdings: all holdings of the whole cluster.
+        first: begin of the log, seconds.
         settled: see `settled`.
         told: whether logs state which nodes were down.
 
     Returns:
-        the nodes with that alone; seconds, and changes of the GPUs that jobs from before the log may hold.
+        the nodes with only these GPUs held; seconds, and changes of the GPUs that jobs from before the log may hold.
     """
     nothing = occupancy.emptied(nodes)
     if not holdings.end.size or not nodes.gpus.size:
@@ -142,11 +142,11 @@ def perhaps_gone(
 
 
 def _running_least(nodes: Nodes, first: float) -> tuple[Ints, Floats, Ints]:
-    """Each node's fewest free GPUs since a time, where they become fewer: node, seconds, GPUs."""
+    """Return each node's fewest free GPUs since a time, whenever they decrease: node, seconds, GPUs."""
     node, at, before, after = occupancy.vacancies(nodes)
     every = np.arange(nodes.gpus.size)
     later = at >= first
-    # what was free at that time is what was so before the first change since
+    # the free GPUs at that time are those before the first later change
     node, at, before, after = node[later], at[later], before[later], after[later]
     begin = np.searchsorted(node, every)
     held = (begin < node.size) & (node[np.minimum(begin, max(0, node.size - 1))] == every) if node.size else every < 0
@@ -158,7 +158,7 @@ def _running_least(nodes: Nodes, first: float) -> tuple[Ints, Floats, Ints]:
     order = np.argsort(at, kind="stable")
     order = order[interval_sweeps.grouped(node[order])]
     node, at, after = node[order], at[order], after[order]
-    # the next node's values lie below those of the one before, so that one sweep serves all
+    # the next node's values lie below those of the previous one, so that one sweep serves all
     drop = node * (int(nodes.gpus.max(initial=0)) + 1)
     least = np.minimum.accumulate(after - drop) + drop
     change = np.append(True, (least[1:] != least[:-1]) | (node[1:] != node[:-1]))[: least.size]
@@ -166,13 +166,13 @@ def _running_least(nodes: Nodes, first: float) -> tuple[Ints, Floats, Ints]:
 
 
 def _until(node: Ints, at: Floats, end: float) -> Floats:
-    """Until when each of the values of a node holds: its next one, at most `end`."""
+    """Return until when each of the values of a node holds: its next one, at most `end`."""
     following = np.append(node[1:] == node[:-1], False)[: node.size]
     return np.minimum(np.where(following, np.append(at[1:], 0.0)[: at.size], end), end)
 
 
 def _gaps(nodes: Nodes, first: float, last: float) -> tuple[Ints, Floats, Floats, Ints]:
-    """Times of more than `A_GAP_S` in which nodes held nothing: node, start, end, GPUs."""
+    """Return the periods of more than `A_GAP_S` without a job on a node: node, start, end, GPUs."""
     every = np.arange(nodes.gpus.size)
     node = np.concatenate([every, nodes.node])
     start = np.concatenate([np.full(every.size, first), nodes.start])
@@ -180,7 +180,7 @@ def _gaps(nodes: Nodes, first: float, last: float) -> tuple[Ints, Floats, Floats
     order = np.argsort(start, kind="stable")
     order = order[interval_sweeps.grouped(node[order])]
     node, start, end = node[order], start[order], end[order]
-    # ends so far, node by node: each node's lie beyond those of the one before
+    # running maximum of ends, node by node: each node's lie beyond those of the previous one
     shift = node * (2 * (max(last, float(end.max())) - min(first, float(start.min()))) + 1)
     ended = np.maximum.accumulate(end + shift) - shift
     following = np.append(node[1:] == node[:-1], False)[: node.size]

@@ -1,4 +1,4 @@
-"""Tells all that a store knows of one job: why it waited, where it ran, how it used its GPUs, why it failed."""
+"""Explains one job from a store: why it waited, where it ran, how it used its GPUs, why it failed."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ def explain(
         store: an open store.
         job: its id, or that of an array task (12_3) or of a part of a heterogeneous job (12+1).
         options: the cluster, quotas, racks and signatures, as for `gpuctl.analyze.run.analyze`.
-        decisions: the log of decisions that a replay wrote, or its folder; else it is looked for beside the store.
-        progress: called with (what is being done, steps done, steps in all).
+        decisions: the log of decisions that a replay wrote, or its folder; else it is looked for next to the store.
+        progress: called with (current step, steps done, total steps).
 
     Raises:
-        UsageError: there is no such job (names the nearest), or several; or the cluster is not told.
+        UsageError: there is no such job (the message suggests similar ones), or several; or the cluster is ambiguous.
     """
     notify = progress or (lambda _text, _done, _all: None)
     cluster = _cluster(store, job, options.cluster)
@@ -117,7 +117,7 @@ def _rows(store: Store, name: str, values: dict[str, Any]) -> list[Row]:
 
 
 def _cluster(store: Store, job: str, name: str | None) -> str:
-    """The cluster of that name; else the only one, else the only one that has the job."""
+    """Return the cluster of that name; else the only one, else the only one that has the job."""
     if name is None:
         known = [row[0] for row in store.execute("SELECT cluster FROM clusters ORDER BY cluster").fetchall()]
         meant = {one: _rows(store, "explain_find", {"cluster": one, "text": job}) for one in known if len(known) > 1}
@@ -149,7 +149,7 @@ def _find(store: Store, cluster: str, text: str) -> str:
 
 
 class _JobFacts:
-    """What the store knows of the attempts of the job, by attempt."""
+    """The rows of the job's attempts in the store, by attempt."""
 
     def __init__(self, store: Store, chosen: dict[str, Any], signatures: Table) -> None:
         self.signatures = signatures
@@ -158,7 +158,7 @@ class _JobFacts:
         self._rows["failures"] = store.frame("FROM base_failures ORDER BY attempt").to_dicts()
 
     def of(self, name: str, attempt: int) -> Iterator[Row]:
-        """The rows of one kind that one attempt has."""
+        """Return the rows of one kind of one attempt."""
         return (row for row in self._rows[name] if row["attempt"] == attempt)
 
 
@@ -211,7 +211,7 @@ def _wait(row: Row, found: _JobFacts) -> Wait | None:
 
 
 def _parts(row: Row) -> tuple[Part, ...]:
-    """The causes of a wait; none where the split knows nothing of it, as of attempts of unknown size."""
+    """Return the causes of a wait; none if the split lacks it, as for attempts of unknown size."""
     if row["fair_share_s"] is None:
         return ()
     ineligible = row["ineligible_s"]
@@ -224,7 +224,7 @@ def _parts(row: Row) -> tuple[Part, ...]:
 
 
 def _preempted(row: Row) -> str:
-    """What YARN took from this job, or from another one while this one waited."""
+    """Return YARN's preemptions of this job, or of another one while this one waited."""
     gpus = "" if row["gpus"] is None else f" with {row['gpus']:g} GPU{'' if row['gpus'] == 1 else 's'}"
     when = f"{row['first_ts'].astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC on"
     taken = f"{plural(row['containers'], 'container')}{gpus}"
@@ -288,7 +288,7 @@ def _training(row: Row) -> Training:
 def _decisions(
     store: Store, cluster: str, job: str, given: Path | None
 ) -> tuple[tuple[Decision, ...], str | None, str | None]:
-    """The decisions about the job, the file that they are from, and what to tell where there are none."""
+    """Return the decisions about the job, their file, and a message if there are none."""
     logs = store.frame(
         "SELECT path, sha256 FROM sources WHERE cluster = $cluster AND format = $format",
         {"cluster": cluster, "format": REPLAY},
@@ -300,7 +300,7 @@ def _decisions(
     [log] = logs
     folders = [given] if given is not None else [store.path.parent, store.path.parent / "decisions"]
     for folder in folders:
-        # the store may be a stranger's: what it calls the log leads nowhere else
+        # the store may be untrusted: its path of the log must lead nowhere else
         path = within(folder, log["path"]) if is_folder(folder) else folder
         if path is not None and is_file(path):
             made, digest = _read_decisions(path, job)
@@ -312,12 +312,12 @@ def _decisions(
 
 
 def _read_decisions(path: Path, job: str) -> tuple[tuple[Decision, ...], str]:
-    """The decisions about a job, the first ones where there are very many, and the digest of the whole file."""
+    """Return the decisions about a job, the first ones if there are very many, and the digest of the whole file."""
     digest = hashlib.sha256()
     made: list[Decision] = []
     name = json.dumps(job, ensure_ascii=False).encode()
     with path.open("rb") as file:
-        # a longer one is no decision, and comes in pieces
+        # a longer line is not a decision, and arrives in pieces
         while line := file.readline(_LONGEST_DECISION):
             digest.update(line)
             if name not in line or len(made) >= _MOST_DECISIONS:
@@ -328,6 +328,6 @@ def _read_decisions(path: Path, job: str) -> tuple[tuple[Decision, ...], str]:
                     row.setdefault("nodes", row.get("servers"))  # its name until version 0.2
                     made.append(Decision(*(row[key] for key in Decision.__dataclass_fields__)))
             except (ValueError, KeyError, TypeError):
-                # not what a replay writes; the digest will differ, too
+                # a replay does not write this; the digest will differ as well
                 continue
     return tuple(made), digest.hexdigest()

@@ -1,4 +1,4 @@
-"""Why attempts failed, for whoever replays their jobs."""
+"""Reasons of failed attempts, for replays of their jobs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TABLE = "failures"
 
 
 def failed_attempts(store: Store, options: Options) -> pl.DataFrame:
-    """Return the table `failures` of one cluster: a row an attempt, with its reason, category and confidence."""
+    """Return the table `failures` of one cluster: one row per attempt, with its reason, category and confidence."""
     made = analyze(store, replace(options, sections=(), tables=(TABLE,)))
     [table] = [each for each in made.tables if each.name == TABLE]
     return table.frame

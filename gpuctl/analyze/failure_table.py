@@ -1,4 +1,4 @@
-"""Makes ``base_failures``: every attempt that ended without success, and why, by its logs and its scheduler's words."""
+"""Makes ``base_failures``: every unsuccessful attempt, and its reason, by its logs and its scheduler's statements."""
 
 from __future__ import annotations
 
@@ -41,26 +41,27 @@ _NEW: dict[str, pl.DataType] = {
 
 
 def build(store: Store, cluster: str, table: Table, *, job: str | None = None) -> None:
-    """Create the temporary tables ``base_failed`` (with what is known before) and ``base_failures``.
+    """Create the temporary tables ``base_failed`` (with the known facts) and ``base_failures``.
 
-    One row an attempt that is over and failed, ran out of memory or time, lost a node or was preempted: see
-    ``queries/base/failed_attempts.sql``. A log that does not say of which attempt of its job it is counts for each
-    by its lines' stamps: see ``queries/base/line_attempts.sql``.
+    One row per attempt that failed, ran out of memory or time, lost a node or was preempted: see
+    ``queries/base/failed_attempts.sql``. A log that does not name its attempt is assigned to the job's attempts by its
+    lines' timestamps: see ``queries/base/line_attempts.sql``.
 
     Args:
-        store: an open store in which base_jobs, base_attempts, base_placements, base_gang_machines,
-            base_machine_events and base_reasons exist; it is only read.
+        store: an open store with base_jobs, base_attempts, base_placements, base_gang_machines, base_machine_events and
+            base_reasons; it is only read.
         cluster: which cluster of it.
-        table: the signatures, those that the logs were scanned for.
+        table: the signatures with which the logs were scanned.
         job: only the attempts of this job.
     """
     where = "" if job is None else " WHERE job = $job"
     chosen = {"cluster": cluster} | ({} if job is None else {"job": job})
     store.execute(
-        f"CREATE OR REPLACE TEMP TABLE base_line_attempts AS {shared_sql.base_sql('line_attempts')}",  # ours
+        # a constant of gpuctl
+        f"CREATE OR REPLACE TEMP TABLE base_line_attempts AS {shared_sql.base_sql('line_attempts')}",
         {"cluster": cluster},
     )
-    # every part of this text is ours
+    # every part of this text is a constant of gpuctl
     store.execute(
         "CREATE OR REPLACE TEMP TABLE base_failed AS SELECT row_number() OVER (ORDER BY job, attempt) - 1 AS row, * "  # noqa: S608
         f"FROM ({shared_sql.base_sql('failed_attempts')}){where}",
@@ -75,9 +76,9 @@ def build(store: Store, cluster: str, table: Table, *, job: str | None = None) -
 
 
 def _verdicts(store: Store, cluster: str, rows: pl.DataFrame, table: Table) -> tuple[list[Verdict], pl.Series]:
-    """Distinct verdicts, and for every attempt the place of its own among them."""
+    """Return distinct verdicts, and for every attempt the index of its own among them."""
     words = Words(table)
-    # without a log, attempts differ only in what the scheduler says
+    # without a log, attempts differ only in the scheduler's statements
     columns = ["state", "exit_code", "exit_signal", "texts"]
     alike = rows.select(columns).unique(maintain_order=True).with_row_index("number")
     verdicts = [
@@ -96,19 +97,19 @@ def _verdicts(store: Store, cluster: str, rows: pl.DataFrame, table: Table) -> t
 
 
 def judge(own: list[Match], facts: Facts, end: float | None, table: Table, words: Words) -> Verdict:
-    """Decide why an attempt failed that its scheduler says did.
+    """Decide why an attempt failed, given that its scheduler reports a failure.
 
     Args:
-        own: kept lines of its logs.
-        facts: what the scheduler says.
-        end: seconds since 1970 at which it ended: its scheduler's words are of then.
+        own: stored lines of its logs.
+        facts: the scheduler's statements.
+        end: its end in seconds since 1970, which is also the time of the scheduler's statements.
         table: the signatures.
-        words: looks for them in the scheduler's words.
+        words: finds signatures in the scheduler's text.
     """
     matches = [match for text in facts.texts for match in words.matches(text)]
     verdict = classify([*own, *(match._replace(ts=end) for match in matches)], table, facts)
     if not verdict.failed:
-        # its logs look well; the scheduler knows better, though not why
+        # its logs show success; the scheduler is right that it failed, but not why
         return Verdict(failed=True, reason=NO_SIGNATURE)
     if verdict.stream == SCHEDULER:
         return verdict._replace(line_no=None)
@@ -116,7 +117,7 @@ def judge(own: list[Match], facts: Facts, end: float | None, table: Table, words
 
 
 class Words:
-    """Finds signatures in what a scheduler says: reasons, diagnostic messages, why a node was drained."""
+    """Finds signatures in a scheduler's text: reasons, diagnostic messages, why a node was drained."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -124,7 +125,7 @@ class Words:
         self._known: dict[str, list[Match]] = {}
 
     def matches(self, text: str) -> list[Match]:
-        """The lines of one text that a signature is found in."""
+        """Return the lines of one text in which a signature is found."""
         if text not in self._known:
             if self._scanner is None:
                 from gpuctl.joblogs.scan import Scanner
@@ -136,9 +137,9 @@ class Words:
 
 
 def _matches(store: Store, cluster: str, size: int) -> Iterator[tuple[int, list[list[Match]]]]:
-    """The kept lines of each failed attempt, a slice of them at a time, with the number of the first of these.
+    """Yield the stored lines of failed attempts, slice by slice, with the number of the first attempt of each.
 
-    Nothing where no attempt has any.
+    Empty if no attempt has any.
     """
     if not store.value("SELECT EXISTS (FROM job_logs WHERE cluster = $cluster)", {"cluster": cluster}):
         return
@@ -152,7 +153,7 @@ def _matches(store: Store, cluster: str, size: int) -> Iterator[tuple[int, list[
 
 
 def kept_lines(store: Store, cluster: str) -> Iterator[tuple[int, list[Match]]]:
-    """The number of each attempt that is over and has kept lines of logs, and these lines; base_attempts exists."""
+    """Return the number of each ended attempt with stored lines of logs, and these lines; base_attempts exists."""
     store.execute(
         f"CREATE OR REPLACE TEMP TABLE base_line_attempts AS {shared_sql.base_sql('line_attempts')}",
         {"cluster": cluster},
@@ -178,7 +179,7 @@ def _row(verdict: Verdict, table: Table) -> tuple[Any, ...]:
 
 
 def _templates(rows: pl.DataFrame) -> pl.Series:
-    """What the most telling lines of logs in which no signature was found have in common."""
+    """Return the templates of the most informative lines of logs without a signature."""
     unknown = (rows["reason"] == NO_SIGNATURE) & rows["has_log"] & rows["evidence"].is_not_null()
     places = unknown.arg_true().to_list()
     templates: list[str | None] = [None] * rows.height

@@ -1,4 +1,4 @@
-"""Makes ``base_filtered_jobs``: the jobs of one cluster that a filter chooses."""
+"""Makes ``base_filtered_jobs``: the jobs of one cluster that match a filter."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 def choose(store: Store, cluster: str, wanted: JobFilter) -> tuple[tuple[int, int], dict[str, Any]]:
     """Create the temporary table ``base_filtered_jobs``.
 
-    Dates without a zone are read on the clock that the log counts on (UTC where its times name a zone).
+    Dates without a zone are on the log's own clock (UTC if its times name a zone).
 
     Returns:
-        How many jobs are in it and how many the cluster has; the times ``since`` and ``until``, None where not given.
+        The numbers of jobs in it and in the cluster; the times ``since`` and ``until``, None if not set.
 
     Raises:
-        UsageError: a name that no job has, no time, or no job is chosen.
+        UsageError: a name matches no job, a time is invalid, or no job matches.
     """
     known = {kind: _known(store, cluster, kind) if wanted.names[kind] else [] for kind in NAMES}
     wanted.check(known)

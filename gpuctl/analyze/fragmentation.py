@@ -1,6 +1,6 @@
-"""Free GPUs over time, the largest gang that they could hold, and those that no waiting job could use.
+"""Free GPUs over time, the largest gang that would fit, and free GPUs that no waiting job could use.
 
-A gang fits where the delays' cause ``fragmentation`` says that it does (`gpuctl.analyze.delays`): on the fewest nodes
+A gang fits by the definition of the cause ``fragmentation`` (`gpuctl.analyze.delays`): on the fewest nodes
 that can hold it, all in one rack of the nodes that its queue may use. So a gang of 12 on nodes of 8 GPUs needs two
 nodes of one rack with 12 free GPUs between them.
 """
@@ -45,7 +45,7 @@ class Demand:
     """Gangs that wait for GPUs; one element each.
 
     Attributes:
-        start: seconds, when it began to wait for nothing but GPUs.
+        start: seconds, when it began to wait only for GPUs.
         end: seconds, when it got them, gave up, or the log ended.
         gpus: the gang's size, whole GPUs.
         pool: number of the pool of nodes that it may run on.
@@ -59,13 +59,13 @@ class Demand:
 
 @dataclass(frozen=True)
 class Levels:
-    """What holds on each interval; arrays over the intervals.
+    """Levels on each interval; arrays over the intervals.
 
     Attributes:
         free: free GPUs of all nodes.
         largest: GPUs of the largest gang that would fit.
-        stranded: free GPUs that no waiting gang could use, where any waits; 0 where none does.
-        waiting: GPUs that waiting gangs ask for.
+        stranded: free GPUs that no waiting gang could use; 0 if none waits.
+        waiting: GPUs that waiting gangs request.
     """
 
     free: Floats
@@ -78,8 +78,8 @@ def build(store: Store, by: str) -> None:
     """Create ``base_fragmentation``: the time-weighted means of `Levels` for every period (UTC) of the log.
 
     Args:
-        store: an open store in which base_machines, base_racks (made with the delays), base_placements,
-            base_holdings, base_machines_down, base_queue_machines, base_waiting_gangs and base_log_span exist.
+        store: an open store with base_machines, base_racks (made with the delays), base_placements,
+            base_holdings, base_machines_down, base_queue_machines, base_waiting_gangs and base_log_span.
         by: length of the periods: hour, day, week, month or quarter.
     """
     machines = store.frame(
@@ -114,13 +114,13 @@ def build(store: Store, by: str) -> None:
 
 
 def means(nodes: Nodes, pools: Sequence[Bools], demand: Demand, edges: Floats) -> Levels:
-    """The time-weighted means of `Levels` over the periods between `edges`.
+    """Return the time-weighted means of `Levels` over the periods between `edges`.
 
     Args:
-        nodes: all nodes, and what was held on them.
-        pools: for each pool, which nodes are in it; first those that ``demand.pool`` numbers. A gang runs in one.
+        nodes: all nodes, and the holdings on them.
+        pools: the nodes of each pool; first those that ``demand.pool`` numbers. A gang runs in one.
         demand: the gangs that wait.
-        edges: seconds, ascending; periods lie between neighbours, and one of no length has zeros.
+        edges: seconds, ascending; periods lie between neighbours, and an empty one has zeros.
     """
     if edges.size < 2:
         return Levels(*(np.zeros(0) for _ in range(4)))
@@ -143,28 +143,28 @@ def means(nodes: Nodes, pools: Sequence[Bools], demand: Demand, edges: Floats) -
 
 
 def _distinct(pools: Sequence[Bools], demand: Demand) -> tuple[list[Bools], Demand]:
-    """The pools, those of the same nodes once, and the gangs with the numbers that these have."""
+    """Return the distinct pools, and the gangs with their numbers among these."""
     numbers: dict[bytes, int] = {}
     places = np.array([numbers.setdefault(members.tobytes(), len(numbers)) for members in pools], np.int64)
     return [np.frombuffer(members, bool) for members in numbers], replace(demand, pool=places[demand.pool])
 
 
 def _python_is_faster(instants: int) -> bool:
-    """Whether Python sweeps this many instants in less time than it takes to load or compile the kernel."""
+    """Return whether Python sweeps this many instants in less time than loading or compiling the kernel takes."""
     return instants <= _FEW or (instants <= 10 * _FEW and not is_compiled(sweep))
 
 
 @dataclass(frozen=True)
 class _Sites:
-    """Racks as pools see them, and groups of nodes that may stand in for each other.
+    """Racks from the view of pools, and groups of interchangeable nodes.
 
-    Nodes of a group are in one rack and in the same pools. The nodes of unknown rack are together in rack -1, in
-    which no gang may have two of them.
+    Nodes of a group are in one rack and in the same pools. The nodes of unknown rack form rack -1, in which no gang may
+    have two of them.
 
     Attributes:
         of_node: the group of each node.
-        groups: how many groups there are.
-        arrays: what `fragmentation_kernel.sweep` takes of the sites.
+        groups: number of groups.
+        arrays: the sites' arrays for `fragmentation_kernel.sweep`.
     """
 
     of_node: Ints
@@ -191,13 +191,13 @@ def _sites(nodes: Nodes, pools: Sequence[Bools]) -> _Sites:
 
 
 def _rows(lists: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
-    """Lists behind each other in one array: where each begins and ends, and the array."""
+    """Concatenate lists: the begin and end of each, and the array."""
     begins = np.cumsum([0, *map(len, lists)])
     return begins, np.array([each for one in lists for each in one], np.int64)
 
 
 def _changes(nodes: Nodes) -> tuple[Ints, Floats, Ints, Ints]:
-    """Every change of a node's free GPUs, by time: node, seconds, GPUs before and after."""
+    """Return every change of a node's free GPUs, by time: node, seconds, GPUs before and after."""
     node, at, before, after = occupancy.vacancies(nodes)
     order = np.argsort(at, kind="stable")
     return node[order], at[order], before[order], after[order]
@@ -206,7 +206,7 @@ def _changes(nodes: Nodes) -> tuple[Ints, Floats, Ints, Ints]:
 def _events(
     changes: tuple[Ints, Floats, Ints, Ints], sites: _Sites, nodes: Nodes
 ) -> tuple[Ints, Ints, Floats, Ints, Ints, Ints]:
-    """Levels, the nodes of each group at each level when all are empty, and the changes as levels of groups."""
+    """Return levels, the number of empty nodes of each group by level, and the changes as levels of groups."""
     node, at, before, after = changes
     levels = np.unique(np.concatenate([[0], nodes.gpus, before, after])).astype(np.int64)
     count = np.zeros((sites.groups, levels.size), np.int64)
@@ -216,7 +216,7 @@ def _events(
 
 
 def _waits(demand: Demand, pools: int) -> tuple[Floats, Ints, Ints, Ints, Ints, Ints]:
-    """When gangs begin and end to wait, by kind; the size and pool of each kind; where the kinds of a pool begin."""
+    """Return begins and ends of waits, by kind; the size and pool of each kind; the first kind of each pool."""
     kinds, kind = np.unique(np.column_stack([demand.pool, demand.gpus]), axis=0, return_inverse=True)
     at = np.concatenate([demand.start, demand.end])
     order = np.argsort(at, kind="stable")

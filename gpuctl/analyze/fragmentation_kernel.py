@@ -1,8 +1,8 @@
 """The compiled sweep over free GPUs and waiting gangs behind `gpuctl.analyze.fragmentation`.
 
-A site is a rack as one pool sees it: the nodes of that rack that the pool may use. State is kept per group of
-nodes and per site as a count of nodes at each level, a level being a number of free GPUs that occurs at all. One
-event changes one node or one size of waiting gang, so only the sites that it touches are looked at again.
+A site is the part of a rack that one pool may use. The state is, per group of nodes and per site, a count of nodes at
+each level, a level being a number of free GPUs that occurs. One event changes one node or one size of waiting gang, so
+only the sites that it touches are recomputed.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from gpuctl.compiled.jit import compiled, inner
 
 @inner
 def largest_gang(count, levels, size, one_rack):  # type: ignore[no-untyped-def]
-    """GPUs of the largest gang that fits one site.
+    """Return the GPUs of the largest gang that fits one site.
 
-    A gang on k nodes, the fewest that could hold it, asks for more than (k - 1) * size GPUs: the k emptiest nodes
+    A gang on k nodes, the fewest that could hold it, requests more than (k - 1) * size GPUs: the k emptiest nodes
     may lack less than `size` of being empty.
 
     Args:
@@ -38,14 +38,14 @@ def largest_gang(count, levels, size, one_rack):  # type: ignore[no-untyped-def]
             lacking -= taken * (size - free)
         gang += taken * free
         if taken == 0:
-            # emptier nodes than these are no more: what lacks grows from level to level
+            # emptier nodes than these do not increase it: the deficit grows from level to level
             break
     return gang
 
 
 @inner
 def emptiest(count, levels, nodes):  # type: ignore[no-untyped-def]
-    """Free GPUs on the `nodes` emptiest nodes of a site."""
+    """Return the free GPUs on the `nodes` emptiest nodes of a site."""
     found, left = 0, nodes
     for level in range(levels.size - 1, -1, -1):
         if left == 0:
@@ -58,7 +58,7 @@ def emptiest(count, levels, nodes):  # type: ignore[no-untyped-def]
 
 @inner
 def least_usable(count, levels, size, one_rack, sizes, waiting, never):  # type: ignore[no-untyped-def]
-    """The fewest free GPUs that a node of a site must have for some waiting gang to use them.
+    """Return the fewest free GPUs that a node of a site must have for some waiting gang to use them.
 
     Args:
         count: nodes of the site at each level.
@@ -66,8 +66,8 @@ def least_usable(count, levels, size, one_rack, sizes, waiting, never):  # type:
         size: GPUs of the pool's largest node.
         one_rack: whether the nodes are known to share a rack.
         sizes: of the gangs that ever wait for the pool.
-        waiting: how many of each size wait now.
-        never: stands for: no waiting gang could use any node.
+        waiting: number of each size that wait now.
+        never: result if no waiting gang could use any node.
     """
     least = never
     for k in range(sizes.size):
@@ -91,9 +91,9 @@ def sweep(  # type: ignore[no-untyped-def]
     Args:
         times: instants, ascending; interval k lasts from ``times[k]`` to ``times[k + 1]``.
         period: of each interval.
-        periods: how many there are.
-        levels: numbers of free GPUs that a node ever has, ascending.
-        count: (groups, levels): nodes at the beginning; changed here.
+        periods: number of periods.
+        levels: numbers of free GPUs that occur, ascending.
+        count: (groups, levels): initial nodes; modified.
         change_at: seconds of each change of a node, ascending.
         change_group: group of that node.
         change_from: its level before.
@@ -101,7 +101,7 @@ def sweep(  # type: ignore[no-untyped-def]
         wait_at: seconds at which a gang begins or ends to wait, ascending.
         wait_gang: number of its kind: a size and a pool.
         wait_step: 1 or -1.
-        gang_size: GPUs of each kind of gang; kinds of one pool stand together.
+        gang_size: GPUs of each kind of gang; kinds of one pool are adjacent.
         gang_pool: pool of each kind.
         pool_gangs: (pools + 1): where the kinds of each pool begin.
         site_pool: pool of each site.

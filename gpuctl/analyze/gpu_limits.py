@@ -1,8 +1,7 @@
-"""The limits that Slurm sets on the GPUs of accounts, users and QOS, replayed beside the quotas of queues.
+"""Slurm's limits on the GPUs of accounts, users and QOS, replayed along with the quotas of queues.
 
-Which of them a job is under follows from its account, user and QOS. What their jobs held is replayed as everything
-else is; a limit of one GPU type counts, and binds, jobs of that type. Limits are those of the newest file: earlier
-ones are not known.
+A job's limits follow from its account, user and QOS. Holdings of their jobs are replayed like all others; a limit on
+one GPU type counts and binds only jobs of that type. Limits are those of the newest file: earlier ones are unknown.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ class Cap(NamedTuple):
 
     Attributes:
         limit: GPUs.
-        at: seconds at which the GPUs that are held change.
-        change: by how many.
+        at: seconds at which the held GPUs change.
+        change: the changes.
     """
 
     limit: float
@@ -42,7 +41,7 @@ class Caps:
     """Limits by wait.
 
     Attributes:
-        group: of each wait, the number of its set of limits; -1: none. Empty where there are no limits at all.
+        group: of each wait, the number of its set of limits; -1: none. Empty if there are no limits at all.
         sets: the limits of each number.
     """
 
@@ -50,7 +49,7 @@ class Caps:
     sets: tuple[tuple[Cap, ...], ...] = ()
 
     def parts(self, waits: Ints) -> Iterator[tuple[int, Ints]]:
-        """Some waits by their set of limits: its number and the waits."""
+        """Return some waits by their set of limits: its number and the waits."""
         if not self.sets:
             yield -1, waits
             return
@@ -58,7 +57,7 @@ class Caps:
             yield int(number), waits[self.group[waits] == number]
 
     def over(self, number: int, demand: int, times: Floats) -> Bools | None:
-        """Whether a gang of `demand` GPUs would exceed a limit of the set at some times; None where it has none."""
+        """Return whether a gang of `demand` GPUs would exceed a limit of the set at some times; None if it has none."""
         if number < 0:
             return None
         found = np.zeros(times.size, bool)
@@ -68,11 +67,11 @@ class Caps:
 
 
 def caps(waited: pl.DataFrame, held: pl.DataFrame, limits: pl.DataFrame, owners: pl.DataFrame) -> Caps:
-    """Find the limits that each wait is under.
+    """Return the limits on each wait.
 
     Args:
         waited: the waits: job, gpu_type, user, queue.
-        held: what attempts held: job, gpus, gpu_type, user, held_from_c, held_until_c.
+        held: holdings of attempts: job, gpus, gpu_type, user, held_from_c, held_until_c.
         limits: ``base_gpu_limits``.
         owners: ``base_owners``.
     """
@@ -105,11 +104,11 @@ def _cap(
 def keys(
     known: Sequence[Mapping[str, str | None]], whose: Mapping[str, object] | None, job: Mapping[str, str | None]
 ) -> Iterator[tuple[int, str | None]]:
-    """The limits that a job is under: each one's number, and among whom it is shared where it is set for each.
+    """Return the limits on a job: each one's number, and the sharing owner if it is set per owner.
 
     Args:
         known: rows of ``base_gpu_limits``.
-        whose: the job's row of ``base_owners``; None: not known.
+        whose: the job's row of ``base_owners``; None: unknown.
         job: its ``gpu_type``, ``user`` and ``queue``.
     """
     if whose is None:
@@ -125,7 +124,7 @@ def keys(
             elif kind == "per_account":
                 yield number, str(whose["account"])
             elif limit["qos"] == whose["qos"]:
-                # that of the partition's own QOS is the partition's quota
+                # the limit of the partition's own QOS is the partition's quota
                 yield number, None
         elif kind == "group" and (
             scope == "cluster"

@@ -30,7 +30,7 @@ def provide_held(store: Store, sql: str) -> None:
         rows = shared_sql.base_sql("held_attempts")
         shared = SharedTables(store, cluster, Options(), lambda _: None, [rows])
         made = shared.resolve_tables(rows)
-        # names of our own, and SQL from queries/
+        # constant names, and SQL from queries/
         into = f"INSERT INTO {HELD_ROWS}" if number else f"CREATE TEMP TABLE {HELD_ROWS} AS"
         store.execute(f"{into} {made}", shared.bind(made))
         for [name] in store.execute(_SHARED).fetchall():

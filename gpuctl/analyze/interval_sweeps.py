@@ -1,7 +1,7 @@
-"""What holds on each interval between change points, found for all intervals at once: maxima, counts, seconds.
+"""Quantities on each interval between change points, computed for all intervals at once: maxima, counts, seconds.
 
-``times[k]`` begins interval k, which lasts until ``times[k + 1]``; the last one is empty. Whole arrays are swept, not
-events one by one: that needs no compiler, which takes longer to load than most logs take to sweep.
+``times[k]`` begins interval k, which lasts until ``times[k + 1]``; the last one is empty. The functions sweep whole
+arrays, not single events: that needs no compiler, which takes longer to load than most logs take to sweep.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 
 
 def lengths(times: Floats) -> Floats:
-    """Seconds that each interval lasts."""
+    """Return the seconds that each interval lasts."""
     return np.diff(times, append=times[-1:])
 
 
 def grouped(number: Numbers) -> Ints:
-    """The order that puts elements of one number, none negative, behind each other, and keeps theirs otherwise."""
-    # of numbers of 16 bits, NumPy counts in place of comparing
+    """Return the order that sorts by number, none negative, and is stable."""
+    # for numbers of 16 bits, NumPy counts instead of comparing
     small = number.max(initial=0) < 1 << 16
     return np.argsort(number.astype(np.uint16) if small else number, kind="stable")
 
 
 def highest(intervals: int, first: Ints, last: Ints, value: Floats, least: float) -> Floats:
-    """The highest of the values that hold on each interval, `least` where none does.
+    """Return the highest of the values that hold on each interval, `least` if there is none.
 
     Args:
-        intervals: how many there are.
-        first: interval from which on each value holds.
-        last: interval before which it ends.
+        intervals: number of intervals.
+        first: first interval of each value.
+        last: interval after its last one.
         value: the values.
         least: a value below all others.
     """
@@ -46,7 +46,7 @@ def highest(intervals: int, first: Ints, last: Ints, value: Floats, least: float
     power = np.frexp((last - first).astype(np.float64))[1] - 1
     found = np.full(intervals, least)
     for exponent in range(int(power.max(initial=0)), -1, -1):
-        # here `found` holds at i for 2 ** exponent intervals from i on; two such blocks cover what a value covers
+        # here `found` holds at i for 2 ** exponent intervals from i on; two such blocks cover the span of a value
         ours, block = power == exponent, 1 << exponent
         np.maximum.at(found, first[ours], value[ours])
         np.maximum.at(found, last[ours] - block, value[ours])
@@ -58,12 +58,12 @@ def highest(intervals: int, first: Ints, last: Ints, value: Floats, least: float
 
 
 def covered(times: Floats, begin: Floats, end: Floats) -> Floats:
-    """Seconds of each interval that spans of time cover, summed over the spans.
+    """Return the seconds of each interval that spans of time cover, summed over the spans.
 
     Args:
         times: beginnings of the intervals, seconds.
-        begin: of each span, not before the first interval.
-        end: of each span, behind its beginning, not behind the last interval.
+        begin: begin of each span, not before the first interval.
+        end: end of each span, after its begin, not after the last interval.
     """
     low = np.searchsorted(times, begin, side="right") - 1
     high = np.searchsorted(times, end, side="left") - 1
@@ -79,7 +79,7 @@ def covered(times: Floats, begin: Floats, end: Floats) -> Floats:
 
 
 class Ranked:
-    """Intervals by a value of each, to sum over those of a range that have one value."""
+    """Intervals grouped by a value of each, to sum over those of a range with the same value."""
 
     def __init__(self, value: Floats) -> None:
         self._order = np.argsort(value, kind="stable")
@@ -88,7 +88,7 @@ class Ranked:
         self._keys = rank.reshape(-1)[self._order] * self._size + self._order
 
     def sums(self, weight: Floats, value: Floats, first: Ints, last: Ints) -> Floats:
-        """The weight of the intervals from `first` to before `last` whose value is `value`, elementwise."""
+        """Return the weight of the intervals from `first` to before `last` whose value is `value`, elementwise."""
         before = np.concatenate([[0.0], np.cumsum(weight[self._order])])
         rank = np.searchsorted(self._values, value)
         known = self._values[np.minimum(rank, self._values.size - 1)] == value
@@ -99,10 +99,10 @@ class Ranked:
 def open_racks(  # noqa: PLR0917
     intervals: int, rack: Numbers, k: Numbers, before: Numbers, after: Numbers, at_first: Ints, demands: list[int]
 ) -> dict[int, Bools]:
-    """Whether each interval has a rack in which the fewest nodes that can hold a gang are free.
+    """Return whether each interval has a rack in which the fewest nodes that can hold a gang are free.
 
     Args:
-        intervals: how many there are.
+        intervals: number of intervals.
         rack: of each change of a node's free GPUs, ascending.
         k: interval that each change begins, ascending within a rack.
         before: free GPUs of the node before each change.
@@ -112,10 +112,10 @@ def open_racks(  # noqa: PLR0917
     """
     racks, sizes = at_first.shape
     largest = sizes - 1
-    # nodes of each rack with so many GPUs free or more
+    # nodes of each rack with at least this many free GPUs
     least = np.cumsum(at_first[:, ::-1], axis=1)[:, ::-1]
     begins = np.searchsorted(rack, np.arange(racks))
-    # of changes of a rack that begin one interval, what the last of them leaves counts
+    # of changes of a rack at the same interval, the result of the last one counts
     shown = np.flatnonzero(np.append((rack[1:] != rack[:-1]) | (k[1:] != k[:-1]), True)[: rack.size] & (k < intervals))
     first = np.append(True, rack[shown][1:] != rack[shown][:-1])[: shown.size]
 

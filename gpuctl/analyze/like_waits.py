@@ -1,9 +1,9 @@
-"""How many times as long attempts of a queue, or of a size, wait as like ones.
+"""Ratio of the waits of a queue, or of a size, to those of similar attempts.
 
-A queue may wait long because its jobs are large, or because it was in use on busy days. So its waits are held against
-those of attempts of the same size that were queued on the same day in other queues; those of gangs against attempts of
-one GPU on the same day in the same queue. The ratio of the means is that of Mantel and Haenszel (1959); its interval is
-Student's t over days, of which as many count as tell something by themselves.
+A queue may wait long because its jobs are large, or because it was used on busy days. So its waits are compared with
+those of attempts of the same size queued on the same day in other queues; those of gangs with attempts of one GPU on
+the same day in the same queue. The ratio of the means is that of Mantel and Haenszel (1959); its interval is Student's
+t over informative days.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def compare(waits: pl.DataFrame) -> pl.DataFrame:
         waits: ``queue``, ``size_bucket``, ``day``, ``n`` (waits) and ``s`` (their sum, seconds).
 
     Returns:
-        A row a queue (``size_bucket`` is ``all``) and a row a size of gang (``queue`` is ``all``): ``waits`` and
+        One row per queue (``size_bucket`` is ``all``) and one per size of gang (``queue`` is ``all``): ``waits`` and
         ``like_waits`` (on days and in sizes or queues that have both), ``days``, ``ratio`` of the mean waits, ends of
-        its 95 % interval, and ``p``, the chance of a ratio at least as large if the true one is 1. Null where too few
-        days tell.
+        its 95 % interval, and ``p``, the probability of a ratio at least as large if the true one is 1. Null if too few
+        days are informative.
     """
     rows = []
     for (queue,), own in waits.group_by("queue", maintain_order=True):
@@ -76,7 +76,7 @@ def _ratio(own: pl.DataFrame, other: pl.DataFrame, alike: list[str]) -> dict[str
 
 
 def _interval(up: NDArray[np.float64], down: NDArray[np.float64]) -> dict[str, float | None]:
-    """The ratio of two sums over days, with its interval."""
+    """Return the ratio of two sums over days, with its interval."""
     if up.sum() <= 0 or down.sum() <= 0:
         return {}
     ratio, level = float(up.sum() / down.sum()), up / up.sum() + down / down.sum()

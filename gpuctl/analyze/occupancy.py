@@ -1,4 +1,4 @@
-"""Replays how many GPUs were held, per queue and per node, from the recorded attempts.
+"""Replays the GPUs held over time, per queue and per node, from the recorded attempts.
 
 Everything is an array over the change points of the cluster's state: ``times[k]`` is when something started
 or ended, and values at k hold from then until ``times[k + 1]``. Times are seconds on the log's own clock.
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Holdings:
-    """Who held GPUs and when; one element an attempt with a known start.
+    """Holdings of GPUs over time; one element per attempt with a known start.
 
     Attributes:
         start: seconds.
-        end: seconds, when the GPUs were free again; never before ``start``.
+        end: seconds at which the GPUs were free again; never before ``start``.
         gpus: GPUs held.
         queue: number of the attempt's queue.
     """
@@ -42,12 +42,12 @@ class Holdings:
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes' sizes and racks, and what each attempt held on each.
+    """The nodes' sizes and racks, and each attempt's holding on each.
 
     Attributes:
         gpus: GPUs of each node.
         rack: number of its rack; nodes of unknown rack are -1.
-        start: seconds, one element a (attempt, node).
+        start: seconds, one element per (attempt, node).
         end: seconds.
         node: number of the node.
         held: GPUs held there.
@@ -62,33 +62,33 @@ class Nodes:
 
 
 def change_points(holdings: Holdings, first: float) -> Floats:
-    """All instants at which the state changes, ascending, with `first` in front (nothing held yet)."""
+    """Return all instants at which the state changes, ascending, with `first` in front (nothing held yet)."""
     return np.unique(np.concatenate([[first], holdings.start, holdings.end]))
 
 
 def step(times: Floats, at: Floats, change: Floats) -> Floats:
-    """The running sum of `change` (at the instants `at`, in any order) on every interval of `times`."""
+    """Return the running sum of `change` (at the instants `at`, in any order) on every interval of `times`."""
     order = np.argsort(at, kind="stable")
     sums = np.concatenate([[0.0], np.cumsum(change[order])])
     return np.asarray(sums[np.searchsorted(at[order], times, side="right")])
 
 
 def in_use(times: Floats, holdings: Holdings, queue: int | None = None) -> Floats:
-    """GPUs held on every interval, by one queue or by all."""
+    """Return the GPUs held on every interval, by one queue or by all."""
     mine = slice(None) if queue is None else holdings.queue == queue
     start, end, gpus = holdings.start[mine], holdings.end[mine], holdings.gpus[mine]
     return step(times, np.concatenate([start, end]), np.concatenate([gpus, -gpus]))
 
 
 def started(times: Floats, holdings: Holdings, queue: int | None = None) -> Floats:
-    """GPUs of the gangs that start at each instant of `times`, of one queue or of all."""
+    """Return the GPUs of the gangs that start at each instant of `times`, of one queue or of all."""
     mine = slice(None) if queue is None else holdings.queue == queue
     at = np.searchsorted(times, holdings.start[mine])
     return np.bincount(at, weights=holdings.gpus[mine], minlength=times.size).astype(np.float64)
 
 
 def subset(nodes: Nodes, members: Bools) -> Nodes:
-    """The same for some of the nodes only; `members` has one element a node."""
+    """Return only some of the nodes; `members` has one element per node."""
     number = np.cumsum(members) - 1
     mine = members[nodes.node]
     return Nodes(
@@ -102,31 +102,31 @@ def subset(nodes: Nodes, members: Bools) -> Nodes:
 
 
 def joined(nodes: Nodes, more: Nodes) -> Nodes:
-    """The same nodes with what was held on them according to both."""
+    """Return the same nodes with the holdings of both."""
     names = ("start", "end", "node", "held")
     return replace(nodes, **{name: np.concatenate([getattr(each, name) for each in (nodes, more)]) for name in names})
 
 
 def emptied(nodes: Nodes) -> Nodes:
-    """The same nodes with nothing held on them, which takes next to no memory."""
+    """Return the same nodes without holdings, which needs almost no memory."""
     none = np.zeros(0)
     numbers = none.astype(np.int64)
     return Nodes(nodes.gpus, nodes.rack, none, none, numbers, numbers)
 
 
 def free_and_open(times: Floats, nodes: Nodes, demands: list[int]) -> tuple[Floats, dict[int, Bools]]:
-    """How many GPUs were free, and when a gang could have been put on the fewest nodes, all in one rack.
+    """Return the free GPUs, and when a gang would have fit on the fewest nodes, all in one rack.
 
-    The fewest nodes are ``ceil(demand / GPUs of the largest node)``. A gang that needs several is never
-    placeable on nodes of unknown rack, since they may stand anywhere.
+    The fewest nodes are ``ceil(demand / GPUs of the largest node)``. A gang that needs several never fits on nodes of
+    unknown rack, since they may be anywhere.
 
     Args:
         times: change points.
-        nodes: the nodes to look at and what was held on them.
-        demands: gang sizes to ask for, each at least 1.
+        nodes: the nodes and the holdings on them.
+        demands: gang sizes, each at least 1.
 
     Returns:
-        free GPUs on every interval of `times`; for each demand, whether such a placement was free.
+        free GPUs on every interval of `times`; by demand, whether such a placement was free.
     """
     largest = int(nodes.gpus.max(initial=0))
     if largest == 0:
@@ -140,7 +140,7 @@ def free_and_open(times: Floats, nodes: Nodes, demands: list[int]) -> tuple[Floa
 
 
 def widest_rack(times: Floats, nodes: Nodes) -> Floats:
-    """The most GPUs that were free in one rack, on every interval of `times`; a node of unknown rack is a rack."""
+    """Return the most free GPUs in one rack, on every interval of `times`; a node of unknown rack is its own rack."""
     vacant = np.bincount(_racks(nodes), weights=nodes.gpus)
     rack, k, before, after = _changes(times, nodes, int(nodes.gpus.max(initial=0)))
     sums = np.concatenate([[0], np.cumsum(after - before)])
@@ -154,15 +154,15 @@ def widest_rack(times: Floats, nodes: Nodes) -> Floats:
 
 
 def _racks(nodes: Nodes) -> Ints:
-    """The number of each node's rack; a node of unknown rack is a rack of its own."""
+    """Return the number of each node's rack; a node of unknown rack is its own rack."""
     own = nodes.rack.max(initial=-1) + 1 + np.arange(nodes.rack.size)
     return np.where(nodes.rack >= 0, nodes.rack, own)
 
 
 def _changes(times: Floats, nodes: Nodes, largest: int) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-    """Every change of a node's free GPUs, by rack and time: rack, interval that it begins, GPUs before and after."""
+    """Return every change of a node's free GPUs, by rack and time: rack, first interval, GPUs before and after."""
     at, change, node, by_node = _events(nodes)
-    # what lies before the first interval counts from there on; of millions of changes each array is large
+    # changes before the first interval count from its start; for millions of changes each array is large
     k = np.searchsorted(times, at, side="left").astype(np.int32)
     del at
     small = np.dtype(np.int32 if largest < 1 << 31 else np.int64)
@@ -178,15 +178,15 @@ def _changes(times: Floats, nodes: Nodes, largest: int) -> tuple[Numbers, Number
 
 
 def vacancies(nodes: Nodes) -> tuple[Ints, Floats, Ints, Ints]:
-    """Every change of a node's free GPUs, by node and time: node, seconds, free GPUs before and after."""
+    """Return every change of a node's free GPUs, by node and time: node, seconds, free GPUs before and after."""
     at, change, node, order = _events(nodes)
     node = node[order]
     return node, at[order], *_free(nodes, node, change[order])
 
 
 def _events(nodes: Nodes) -> tuple[Floats, Ints, Ints, Ints]:
-    """When GPUs were given back or taken, by time: seconds, GPUs, node; the order that puts them by node."""
-    # at one instant GPUs are given back before they are taken
+    """Return releases and allocations of GPUs, by time: seconds, GPUs, node; the order that sorts them by node."""
+    # at one instant GPUs are released before others are allocated
     at = np.concatenate([nodes.end, nodes.start])
     order = np.argsort(at, kind="stable")
     node = np.concatenate([nodes.node, nodes.node])[order]
@@ -194,12 +194,12 @@ def _events(nodes: Nodes) -> tuple[Floats, Ints, Ints, Ints]:
 
 
 def _free(nodes: Nodes, node: Ints, change: Ints) -> tuple[Ints, Ints]:
-    """Free GPUs before and after each change, by node and time."""
+    """Return the free GPUs before and after each change, by node and time."""
     after = np.cumsum(change)
     first = np.searchsorted(node, np.arange(nodes.gpus.size))
     base = np.concatenate([[0], after])[first]
     after += (nodes.gpus - base)[node]
     before = after - change
-    # logs overlap now and then: a node is never less than empty nor more than full
+    # logs occasionally overlap: clip to an empty and a full node
     most = nodes.gpus[node]
     return np.clip(before, 0, most, out=before), np.clip(after, 0, most, out=after)

@@ -1,4 +1,4 @@
-"""The choices that shape the figures of an analysis."""
+"""The options that shape the figures of an analysis."""
 
 from __future__ import annotations
 
@@ -16,30 +16,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    """The choices that shape the figures.
+    """The options that shape the figures.
 
     Attributes:
-        cluster: which cluster of the store; may be left out where it holds only one.
+        cluster: the cluster; optional if the store holds only one.
         definition: ``gpuctl``, or ``notebook`` for the published notebook's waits and run times.
         duration: a job's run time: ``span`` (last end - first start), ``sum`` (over attempts), ``last`` (attempt);
-            None for ``span``, or ``sum`` where the source tells nothing else.
-        quotas: GPUs of each queue's quota, as the user gave them.
-        racks: rack of each node, as the user gave them.
-        borrow_below: share of busy GPUs up to which a queue may exceed its quota; 0 never; None where it is inferred.
-        by: the periods of series over time, in UTC, and of charges; None: an hour, of charges a month.
-        charge_zone: IANA name of the zone in which charges are cut; None: that of the log.
-        prices: what a GPU-hour costs, by type, account and date.
+            None for ``span``, or ``sum`` if the source has nothing else.
+        quotas: GPUs of each queue's quota, from the user.
+        racks: rack of each node, from the user.
+        borrow_below: share of busy GPUs up to which a queue may exceed its quota; 0: never; None: inferred.
+        by: the periods of series over time, in UTC, and of charges; None: an hour, a month for charges.
+        charge_zone: IANA name of the zone of charges' periods; None: that of the log.
+        prices: prices of GPU-hours, by type, account and date.
         forgive: states of attempts that are not charged.
         idle_below: mean GPU utilization, %, below which a job counts as idle.
-        brief: leave empty what only GPU telemetry tells of users, queues and accounts: the first screen has none of it.
+        brief: leave empty the figures of users, queues and accounts that need GPU telemetry: the first screen has none
+            of them.
         reference: a key of `registry.REFERENCES`, or None.
         sections: keys of the sections to run; with no `tables` either, all.
-        tables: names of the tables to run beside those of `sections`.
-        exports: with neither `sections` nor `tables`, whether those that no screen or page shows run, too.
-        signatures: the user's own signature tables, beside gpuctl's.
-        learned: whether a learned reader answers where no signature knows a log's last words.
-        filter: which jobs the figures are of; those of the cluster are of all jobs.
-        own: the analyses of files that the user named; which of them run, `tables` says.
+        tables: names of the tables to run in addition to those of `sections`.
+        exports: with neither `sections` nor `tables`, whether to run those that no screen or page shows.
+        signatures: the user's own signature tables, in addition to gpuctl's.
+        learned: whether a learned model classifies last lines without a signature.
+        filter: the jobs that figures cover; cluster-wide figures cover all jobs.
+        own: the analyses of files that the user named; `tables` selects those that run.
         command: the command line, for the record.
     """
 

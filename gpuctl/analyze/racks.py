@@ -1,4 +1,4 @@
-"""Guesses racks from which nodes share gangs, where the site does not give them."""
+"""Infers racks from shared gangs of nodes, if the site does not state them."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ LARGEST_GANG = 32
 
 
 def infer_racks(gangs: Iterable[Sequence[str]]) -> dict[str, str]:
-    """Group nodes so that gangs mostly stay within one group.
+    """Group nodes so that most gangs stay within one group.
 
-    Schedulers prefer one rack for a gang, so nodes that share gangs more often than chance would have it
-    are taken for one rack: communities of the co-placement graph by the Louvain method (Blondel et al.,
-    J. Stat. Mech. 2008), each gang spreading a weight of 1 over its pairs. Deterministic.
+    Schedulers prefer one rack for a gang, so nodes that share gangs more often than by chance form a rack: communities
+    of the co-placement graph by the Louvain method (Blondel et al., J. Stat. Mech. 2008), each gang spreading a weight
+    of 1 over its pairs. Deterministic.
 
     Args:
-        gangs: for each attempt on at least two nodes, their names.
+        gangs: by attempt on at least two nodes, their names.
 
     Returns:
-        rack of each node that shared a gang; the names (``guess-1`` …) say that they are guesses.
+        rack of each node that shared a gang; the names (``guess-1`` …) mark them as inferred.
     """
     import networkx as nx
 
@@ -47,7 +47,7 @@ def infer_racks(gangs: Iterable[Sequence[str]]) -> dict[str, str]:
 
 
 def _pairs(gangs: Sequence[Sequence[str]]) -> list[tuple[str, str, float]]:
-    """Every two nodes that shared a gang, in order, and how much of gangs; of each gang a sorted list is given."""
+    """Return pairs of nodes that shared gangs, in order, with weights; each gang is a sorted list."""
     names = sorted({name for members in gangs for name in members})
     number = {name: k for k, name in enumerate(names)}
     sizes = np.array([len(members) for members in gangs], np.int64)
@@ -63,7 +63,7 @@ def _pairs(gangs: Sequence[Sequence[str]]) -> list[tuple[str, str, float]]:
     if not parts:
         return []
     gang, code, weight = (np.concatenate(each) for each in zip(*parts, strict=True))
-    # sums of fractions depend on their order: that of the gangs
+    # sums of fractions depend on their order: use that of the gangs
     order = np.argsort(gang, kind="stable")
     pairs, place = np.unique(code[order], return_inverse=True)
     weights = np.bincount(place.reshape(-1), weights=weight[order])
@@ -76,7 +76,7 @@ def _pairs(gangs: Sequence[Sequence[str]]) -> list[tuple[str, str, float]]:
 
 @dataclass(frozen=True)
 class Gangs:
-    """Gangs that were put on two or more nodes, with a known wait; one element each.
+    """Gangs that started on two or more nodes, with a known wait; one element each.
 
     Attributes:
         nodes: numbers of the nodes.
@@ -91,14 +91,13 @@ class Gangs:
 
 @dataclass(frozen=True)
 class Layout:
-    """A guess at which nodes share racks, and at when gangs accept less.
+    """An assumption on racks, and on when gangs accept worse placements.
 
     Attributes:
         name: for readers.
         nodes: with those racks.
-        relax: seconds of waiting after which a gang accepts any nodes of one rack, and after which any at all; inf:
-            never.
-        forbidden: gangs that were placed in a way that this forbids.
+        relax: seconds of waiting after which a gang accepts any nodes of one rack, and any nodes at all; inf: never.
+        forbidden: number of gangs whose placement this forbids.
     """
 
     name: str
@@ -108,7 +107,7 @@ class Layout:
 
 
 def guess_layouts(nodes: Nodes, gangs: Gangs) -> list[Layout]:
-    """Guesses at racks: nodes of gangs that waited less than some time share one, or those that share many gangs."""
+    """Infer layouts of racks from nodes of gangs that waited less than some time, or that share many gangs."""
     layouts: list[Layout] = []
     seen: set[bytes] = set()
     for cut in CUTS_S:
@@ -131,7 +130,7 @@ def guess_layouts(nodes: Nodes, gangs: Gangs) -> list[Layout]:
 
 
 def known_layouts(nodes: Nodes, gangs: Gangs) -> list[Layout]:
-    """Known racks, with gangs that accept less after a while, and with gangs that never do."""
+    """Return layouts with known racks: gangs accept worse placements after a while, or never."""
     relaxed = _relaxed("known racks", nodes, gangs)
     odd = gangs.spread | _across(nodes, gangs)
     never = Layout("known racks, never relaxed", nodes, (np.inf, np.inf), int(odd.sum()))
@@ -139,7 +138,7 @@ def known_layouts(nodes: Nodes, gangs: Gangs) -> list[Layout]:
 
 
 def _relaxed(name: str, nodes: Nodes, gangs: Gangs, *, first: bool = False) -> Layout:
-    """When gangs begin to be spread over more nodes than need be, and over racks: the first, or nearly the first."""
+    """Infer when gangs spread over more nodes than necessary, and over racks: the first, or nearly the first time."""
     across = np.sort(gangs.waited[_across(nodes, gangs)])
     spread = gangs.waited[gangs.spread]
     one = float(np.quantile(spread, SURELY)) if spread.size else np.inf
@@ -148,13 +147,13 @@ def _relaxed(name: str, nodes: Nodes, gangs: Gangs, *, first: bool = False) -> L
 
 
 def _across(nodes: Nodes, gangs: Gangs) -> Bools:
-    """Whether each gang lay in several racks; a node of unknown rack is one of its own."""
+    """Return whether each gang was in several racks; a node of unknown rack is its own rack."""
     racks = np.where(nodes.rack >= 0, nodes.rack, nodes.rack.max(initial=-1) + 1 + np.arange(nodes.rack.size))
     return np.array([np.unique(racks[members]).size > 1 for members in gangs.nodes], bool)
 
 
 def _joined(nodes: int, gangs: Iterable[Ints]) -> Ints:
-    """The number of each node's group, where nodes of one gang are in one group; -1 for a group of one."""
+    """Return the number of each node's group, if nodes of one gang share a group; -1 for a group of one."""
     parent = list(range(nodes))
 
     def root(node: int) -> int:

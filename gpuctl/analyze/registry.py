@@ -1,9 +1,9 @@
-"""The registry of results: which tables an analysis has, in the order they are shown, and where each is from.
+"""The registry of results: the tables of an analysis, in display order, and the origin of each.
 
-A new analysis of ours is one file in `queries/`, found by itself. Packages add theirs by the group of entry points
-``gpuctl.analyses``: the value ``MODULE`` stands for every ``.sql`` file beside that module, ``MODULE:NAME`` for
-``NAME.sql`` alone. A reader's own is a file that they name. What is not ours runs as a query of the reader's does: one
-SELECT, which reads the store alone.
+A new built-in analysis is one file in `queries/`, found automatically. Packages add theirs by the group of entry points
+``gpuctl.analyses``: the value ``MODULE`` selects every ``.sql`` file next to that module, ``MODULE:NAME`` only
+``NAME.sql``. Readers name a file of their own. Third-party analyses run like a reader's query: one SELECT, which reads
+only the store.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _log = logging.getLogger(__name__)
 
 @cache
 def known() -> dict[str, Query]:
-    """Every analysis there is, those of installed packages among them, by name, in the order in which they are shown.
+    """Return all analyses, including those of installed packages, by name, in display order.
 
-    What a package has that cannot be used is named in a warning, once, and the others are returned.
+    An unusable analysis of a package causes one warning, and the others are returned.
     """
     found = dict(built_in())
     for plugin in installed():
@@ -57,15 +57,15 @@ def _twice(name: str, *origins: str) -> str:
 
 
 def installed() -> tuple[plugins.Plugin, ...]:
-    """The entry points of packages that add analyses; nothing of them is read."""
+    """Return the entry points of packages that add analyses, without reading them."""
     return plugins.installed("analysis", GROUP)
 
 
 def of_package(plugin: plugins.Plugin) -> list[Query]:
-    """The analyses that an entry point stands for.
+    """Return the analyses of an entry point.
 
     Raises:
-        InputError: its module cannot be imported, has no such files, or a header is not as it should be.
+        InputError: its module cannot be imported, has no such files, or a header is invalid.
     """
     texts = plugin.files(_ENDING)
     if not texts:
@@ -80,11 +80,11 @@ def of_package(plugin: plugins.Plugin) -> list[Query]:
 
 
 def of_file(path: Path) -> Query:
-    """The analysis of a file that the user has named.
+    """Return the analysis of a file that the user has named.
 
     Raises:
-        UsageError: there is no such file, or there is an analysis of its name.
-        InputError: it cannot be read, or its header is not as it should be.
+        UsageError: there is no such file, or an analysis has its name.
+        InputError: it cannot be read, or its header is invalid.
     """
     from gpuctl.core.file_io import read_whole
     from gpuctl.core.path_checks import is_file
@@ -102,10 +102,10 @@ def of_file(path: Path) -> Query:
 
 
 def with_files(names: Iterable[str]) -> tuple[list[str], tuple[Query, ...]]:
-    """Names of tables, files of SQL among them by the names of theirs; and the analyses of these files.
+    """Return names of tables, with SQL files replaced by the names of their analyses; and these analyses.
 
     Raises:
-        UsageError, InputError: as of `of_file`; two files are of one name.
+        UsageError, InputError: as for `of_file`; or two files have the same name.
     """
     files = {name: of_file(Path(name)) for name in names if name.endswith(_ENDING)}
     own = tuple(files.values())
@@ -116,11 +116,11 @@ def with_files(names: Iterable[str]) -> tuple[list[str], tuple[Query, ...]]:
 
 
 def named(name: str) -> Query:
-    """The analysis of that name, or of the file ``FILE.sql``.
+    """Return the analysis of that name, or of the file ``FILE.sql``.
 
     Raises:
-        UsageError: there is none.
-        InputError: the file, or what a package has, cannot be used.
+        UsageError: there is no such analysis.
+        InputError: the file, or the package's analysis, cannot be used.
     """
     if name.endswith(_ENDING):
         return of_file(Path(name))
@@ -129,10 +129,10 @@ def named(name: str) -> Query:
 
 
 def _checked(name: str, text: str, origin: str) -> Query:
-    """Read what others have written, and see that it asks for nothing that is not there.
+    """Read a third-party analysis, and check that everything that it refers to exists.
 
     Raises:
-        ValueError: it does.
+        ValueError: something does not exist.
     """
     from gpuctl.analyze.shared_sql import numbers
     from gpuctl.core.notes import fields
@@ -151,7 +151,7 @@ def _checked(name: str, text: str, origin: str) -> Query:
 
 
 def tables(reference: str = "") -> tuple[str, ...]:
-    """The names of the tables that every analysis has, or of those that print a reference's values, in their order."""
+    """Return the names of the tables that every analysis has, or of those with a reference's values, in order."""
     return tuple(name for name, query in known().items() if query.reference == reference)
 
 
@@ -162,16 +162,16 @@ def check_names(
     reference: str | None = None,
     own: Sequence[Query] = (),
 ) -> None:
-    """Refuse names that no section, table or reference has, before any work is done.
+    """Reject unknown names of sections, tables or references, before any work is done.
 
     Args:
-        sections: to look for.
-        tables: to look for.
-        reference: to look for.
-        own: analyses of files that there are, too.
+        sections: names to check.
+        tables: names to check.
+        reference: name to check.
+        own: analyses of files that also exist.
 
     Raises:
-        UsageError: names the nearest ones that there are.
+        UsageError: a name is unknown; the message suggests similar ones.
     """
     for kind, names, there in (
         ("section", sections, tuple(key for key, _ in SECTIONS)),

@@ -1,4 +1,4 @@
-"""Makes the shared tables ``base_reliability_*``: why attempts ended, how often nodes fail, what was lost."""
+"""Makes the shared tables ``base_reliability_*``: causes of ends, failure rates of nodes, losses."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def build(store: Store, cluster: str, table: Table) -> None:
 
     Args:
         store: open, only read; base_jobs, base_attempts, base_placements and base_machines exist.
-        cluster: which cluster of it.
-        table: the signatures that logs were scanned for.
+        cluster: the cluster.
+        table: the signatures with which logs were scanned.
     """
     chosen = {"cluster": cluster}
     attempts = store.frame(shared_sql.base_sql("reliability_attempts"), chosen)
@@ -93,14 +93,14 @@ def build(store: Store, cluster: str, table: Table) -> None:
 
 
 def _schema(name: str) -> dict[str, pl.DataType]:
-    """The columns that the SQL of a result reads, for a cluster without rows."""
+    """Return the columns that the SQL of a result reads, for a cluster without rows."""
     from gpuctl.queries.catalogue import built_in
 
     return {column.name: pl.String() if column.name in _TEXTS else pl.Float64() for column in built_in()[name].columns}
 
 
 def _reasons(store: Store, cluster: str, table: Table) -> pl.DataFrame:
-    """Why attempts ended by their logs alone: ``number``, ``reason``, ``user_reason`` (whether a user can cause it)."""
+    """Return reasons of ends by logs alone: ``number``, ``reason``, ``user_reason`` (whether a user can cause it)."""
     words = Words(table)
     found = []
     for number, lines in kept_lines(store, cluster):

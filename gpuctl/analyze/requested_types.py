@@ -1,4 +1,4 @@
-"""GPU type that each attempt of a log requested, if a source states it."""
+"""The GPU type that each attempt of a log requested, if a source states it."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _TYPES = (
 
 
 def build(store: Store) -> None:
-    """Create ``delay_types``, which is empty where nodes are of one type."""
+    """Create ``delay_types``, which is empty if nodes are of one type."""
     store.execute(_TYPES)
 
 
 def warnings(store: Store) -> list[Note]:
-    """What a reader must know of waits whose type of GPU is not known."""
+    """Return caveats on waits whose GPU type is unknown."""
     waits = store.value(
         "SELECT count(*) FROM delay_types JOIN base_attempts USING (number) WHERE is_open AND wait_s > 0"
     )

@@ -1,4 +1,4 @@
-"""What a row of jobs is called where it is no job: pods that may belong together are no gangs."""
+"""Names of rows that are not jobs: pods that may belong together are not gangs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PODS = "a row of jobs is a {unit}: the trace does not record which of them belon
 
 
 def of_units(query: Query, unit: str) -> Query:
-    """An analysis in the words of a trace whose rows are pods or instances.
+    """Return an analysis worded for a trace whose rows are pods or instances.
 
     Args:
         query: as written for jobs.
@@ -35,5 +35,5 @@ def _in(text: str, unit: str) -> str:
         name = unit.capitalize() if found[1] == "G" else unit
         return name + (found[2] or "") + (found[3] or "")
 
-    # columns are called what they are called
+    # column names do not change
     return _GANG.sub(word, text)

@@ -1,4 +1,4 @@
-"""Runs the analyses of one cluster: asks the queries, documents the results."""
+"""Runs the analyses of one cluster: executes the queries and documents the results."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 
 
 def analyze(store: Store, options: Options, progress: Callable[[str, int, int], None] | None = None) -> Analysis:
-    """Run every analysis (or those of `options.sections` and `options.tables`) on one cluster of an open store.
+    """Run all analyses (or those of `options.sections` and `options.tables`) on one cluster of an open store.
 
-    The store is only read. What queries share is in temporary tables (`gpuctl.analyze.shared_tables`), made only if a
-    table that was asked for needs them.
+    The store is only read. Queries share temporary tables (`gpuctl.analyze.shared_tables`), created only if a requested
+    table needs them.
 
     Args:
         store: an open store.
-        options: the choices that shape the figures.
-        progress: called with (what is being done, steps done, steps in all).
+        options: the options that shape the figures.
+        progress: called with (current step, steps done, total steps).
 
     Raises:
-        UsageError: the store has several clusters and none is named, or not the one named.
-        InputError: quotas are given of queues that it does not have, and not of all that it has.
+        UsageError: the store has several clusters and none is named, or lacks the named one.
+        InputError: quotas are set for unknown queues, and not for all of its own.
     """
     cluster = store.cluster(options.cluster)
     known = registry.known() | {one.name: one for one in options.own}
@@ -73,7 +73,7 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
             table = _ask(store, query, shared, called, options, kept=one.name in read)
             found[one.name] = replace(table, charts=query.drawings) if query.drawings != one.drawings else table
         except InputError as error:
-            # a package's analysis that nobody asked for by name keeps no other from its rows
+            # an unrequested third-party analysis must not keep others from their rows
             if one.name in options.tables or one.origin == BUILT_IN:
                 raise
             found_caveats.append(Caveat(0.0, untrusted(f"{error.message}. Its table is left out")))
@@ -101,14 +101,14 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
 
 
 def _counted(queries: Sequence[Query]) -> dict[str, frozenset[str]]:
-    """The numbers that tables' sentences and notes are filled with, by the file that they are of."""
+    """Return the numbers in tables' sentences and notes, by the file that defines them."""
     names = frozenset(name for one in queries for name in fields(one.population))
     needs = frozenset(one.needs.replace(" ", "_") for one in queries if one.needs)
     return {"population": names & shared_sql.numbers("population"), "counts": needs & shared_sql.numbers("counts")}
 
 
 def _statements(queries: Sequence[Query], counted: Mapping[str, Collection[str]]) -> list[str] | None:
-    """What will be asked of the shared tables; None where others' analyses are among it, which may read anything."""
+    """Return all statements on the shared tables; None with a third-party analysis, which may read anything."""
     if any(one.origin != BUILT_IN for one in queries):
         return None
     numbers = [shared_sql.scalars(kind, names) for kind, names in counted.items() if names]
@@ -118,7 +118,7 @@ def _statements(queries: Sequence[Query], counted: Mapping[str, Collection[str]]
 
 
 def _tables(options: Options, known: Mapping[str, Query]) -> list[str]:
-    """The tables asked for, in the order in which they are shown."""
+    """Return the requested tables, in display order."""
     registry.check_names(sections=options.sections, tables=options.tables, reference=options.reference, own=options.own)
     every = not options.sections and not options.tables
 
@@ -132,7 +132,7 @@ def _tables(options: Options, known: Mapping[str, Query]) -> list[str]:
 
 
 def _with_needed(names: Sequence[str], known: Mapping[str, Query]) -> list[str]:
-    """The tables to compute: those asked for, each behind the ones that its SQL reads."""
+    """Return the tables to compute: the requested ones, each after those that its SQL reads."""
     ordered: dict[str, None] = {}
     for name in names:
         uses = (each for each in shared_sql.uses(known[name].sql, "result") if each in known)
@@ -147,7 +147,7 @@ PARTLY_ALL = literal("Figures of the cluster (its GPUs, its times, the share all
 
 
 def _numbers(query: Query, shared: SharedTables, called: Note, options: Options) -> dict[str, Note]:
-    """What the sentence of a table's population is filled with; no more of it is counted than the sentence says."""
+    """Return the numbers of a table's population sentence; only those are counted."""
     wanted = fields(query.population)
     known = {
         "cluster": called,
@@ -172,7 +172,7 @@ def _numbers(query: Query, shared: SharedTables, called: Note, options: Options)
 def _ask(
     store: Store, query: Query, shared: SharedTables, called: Note, options: Options, *, kept: bool
 ) -> ResultTable:
-    """One table; `called`: the cluster's name; `kept`: other analyses read it, as ``result_<name>``."""
+    """Return one table; `called`: the cluster's name; `kept`: other analyses read it, as ``result_<name>``."""
     if query.origin == BUILT_IN:
         sql = shared.resolve_tables(query.sql)
         if kept:
@@ -208,10 +208,10 @@ def _ask(
 
 
 def _of_others(store: Store, query: Query, shared: SharedTables, wanted: Mapping[str, str]) -> pl.DataFrame:
-    """The rows of an analysis that is not ours: one SELECT, which reads the store and the tables that ours share.
+    """Return the rows of a third-party analysis: one SELECT, which reads the store and gpuctl's shared tables.
 
     Raises:
-        InputError: it is none, cannot be run, or has other columns than its header says.
+        InputError: it is not a SELECT, cannot be run, or its columns differ from its header.
     """
     there = {
         name for one in registry.known().values() if one.origin == BUILT_IN for name in shared_sql.uses(one.sql, "base")
@@ -233,7 +233,7 @@ def _of_others(store: Store, query: Query, shared: SharedTables, wanted: Mapping
 
 
 def _tidy(frame: pl.DataFrame) -> pl.DataFrame:
-    """DuckDB sums whole numbers as 128-bit ones, which arrive as decimals."""
+    """Convert decimals to integers: DuckDB sums integers with 128 bits, which arrive as decimals."""
     wide = [name for name, kind in frame.schema.items() if isinstance(kind, pl.Decimal)]
     return frame.with_columns(pl.col(wide).cast(pl.Int64)) if wide else frame
 

@@ -1,14 +1,14 @@
-"""Finds the rules that a scheduler followed, where nobody tells them, by what leaves least unexplained.
+"""Infers a scheduler's unstated rules: those that leave the least unexplained.
 
 The rules are a quota for each queue, a share of busy GPUs up to which a queue may exceed it, the racks, and how long a
-gang waits before it accepts nodes that are less close. A log speaks against a setting of them in two ways: by
-starts that it forbids (a gang took its queue over the quota and might not borrow; a gang lay across racks too soon),
+gang waits before it accepts nodes that are less close. A log contradicts a setting of them in two ways: by starts that
+it forbids (a gang took its queue over the quota without the right to borrow; a gang was spread across racks too soon),
 and by waits that it leaves unexplained (a placement that the gang would have accepted was free, and its queue was
 within quota). A forbidden start counts as much as a mean wait, so that both are seconds, and the setting with the
-fewest of them is used. Settings that leave about as few are as good: what the causes may be is the range over them.
+fewest of them is used. Settings that leave about as few are equivalent: the range of the causes covers all of them.
 
-Everything that a setting decides is a sum over (queue, GPUs in use + asked for, GPUs held by the queue + asked for), so
-waits are counted once for each guess at the racks, and every quota and every rule of borrowing is then read off.
+All effects of a setting are sums over (queue, GPUs in use + requested, GPUs held by the queue + requested), so waits
+are counted once per layout of racks; every quota and rule of borrowing is then looked up.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ CAUSES = len(causes.CAUSES)
 
 @dataclass(frozen=True)
 class GivenRules:
-    """What is not to be guessed.
+    """Rules that are given, not inferred.
 
     Attributes:
-        limits: the most GPUs that each queue may hold; NaN where that is to be found.
-        borrow_below: see `delays.Cluster`; None where that is to be found.
+        limits: the most GPUs that each queue may hold; NaN: to be inferred.
+        borrow_below: see `delays.Cluster`; None: to be inferred.
     """
 
     limits: Floats
@@ -60,15 +60,15 @@ class LayoutFit:
     """What one layout leaves unexplained, by the rule of borrowing; arrays over `busy`.
 
     Attributes:
-        layout: the guess at the racks.
+        layout: the layout of racks.
         busy: GPUs in use up to which a queue may exceed its quota.
         waits: seconds of waiting left unexplained.
-        starts: starts that are forbidden, for quotas and placements.
-        lost: seconds, both together.
-        quotas: (busy, 3, queues): the smallest quota that is about as good as the best, the best, and the largest; inf
-            where nothing bounds it.
+        starts: forbidden starts, by quotas and placements.
+        lost: seconds, sum of both.
+        quotas: (busy, 3, queues): the smallest quota about as good as the best, the best, and the largest; inf if
+            unbounded.
         causes: (busy, 3, causes): seconds of delay with these quotas.
-        broken: (busy, queues): starts over the quota that is used.
+        broken: (busy, queues): starts over the quota in use.
     """
 
     layout: Layout
@@ -83,24 +83,24 @@ class LayoutFit:
 
 @dataclass(frozen=True)
 class Rules:
-    """The setting that is used, and what the causes may be.
+    """The setting in use, and the range of the causes.
 
     Attributes:
         layout: racks and relaxation.
         borrow_below: share of busy GPUs up to which a queue may exceed its quota.
-        limits: GPUs by queue; inf where a queue has none.
+        limits: GPUs by queue; inf if a queue has none.
         lost: share of the waiting that it leaves unexplained, forbidden starts counted as mean waits.
-        low: seconds by cause, the least over all settings that are about as good.
-        high: the most.
-        considered: every layout with what it leaves, the best one first.
+        low: seconds by cause, the minimum over all equivalent settings.
+        high: the maximum.
+        considered: every layout with its unexplained rest, the best one first.
         best: the least seconds left unexplained by any setting.
-        good: seconds left unexplained up to which a setting is as good as that.
-        total: GPUs in all.
-        waited: seconds of waiting in all.
-        may_be: what quotas and borrowing may be for a single wait.
-        racks: the layouts of the settings that are about as good.
-        blur: share of the waiting by which the causes may be off because other rules hold, too.
-        broken: of each queue, starts over the quota that is used.
+        good: unexplained seconds up to which a setting is equivalent.
+        total: total GPUs.
+        waited: total seconds of waiting.
+        may_be: possible quotas and borrowing for a single wait.
+        racks: the layouts of the equivalent settings.
+        blur: share of the waiting by which the causes may be off because of additional rules.
+        broken: by queue, starts over the quota in use.
         guessed: whether any quota or the rule of borrowing is inferred.
     """
 
@@ -123,25 +123,25 @@ class Rules:
 
     @property
     def explain(self) -> bool:
-        """Whether rules of this kind explain the log, so that a single wait can be judged by them."""
+        """Return whether rules of this kind explain the log, so that they can be applied to a single wait."""
         return self.blur < OTHER_RULES
 
 
 @dataclass(frozen=True)
 class _Bins:
-    """Thresholds, ascending, and the most GPUs that are counted; any more count as these."""
+    """Thresholds, ascending, and the most GPUs that are counted; larger numbers count as these."""
 
     edges: Ints
     most: int
 
     def of(self, gpus: Floats) -> Ints:
-        """The bin of each number of GPUs: how many of the thresholds are less than it."""
+        """Return the bin of each number of GPUs: the number of smaller thresholds."""
         return np.searchsorted(self.edges, np.minimum(gpus.astype(np.int64), self.most), side="left")
 
 
 @dataclass(frozen=True)
 class _State:
-    """The cluster over its change points, whatever the racks."""
+    """The cluster over its change points, independent of the racks."""
 
     times: Floats
     used: Floats
@@ -151,13 +151,13 @@ class _State:
 
 
 def find(waits: delays.Waits, holdings: Holdings, layouts: list[Layout], known: GivenRules) -> Rules:
-    """Find the rules under which the waits and starts of a log are best explained.
+    """Infer the rules that explain the waits and starts of a log best.
 
     Args:
         waits: all of one pool of nodes.
         holdings: every attempt that held GPUs.
-        layouts: the guesses at the racks, at least one.
-        known: what is not to be guessed.
+        layouts: the layouts of racks, at least one.
+        known: rules that are given.
     """
     total = float(layouts[0].nodes.gpus.sum())
     waited = float((waits.start - waits.queued).sum())
@@ -182,7 +182,7 @@ def _state(holdings: Holdings, nodes: Nodes, queues: int) -> _State:
     free, _ = occupancy.free_and_open(times, nodes, [])
     used = np.maximum(nodes.gpus.sum() - free, occupancy.in_use(times, holdings))
     k = np.searchsorted(times, holdings.start)
-    # the order of what starts at one instant is not known: each counts as if it had been alone
+    # the order of simultaneous starts is unknown: each counts as if alone
     requested = (used - occupancy.started(times, holdings))[k] + holdings.gpus
     wanted = np.zeros(k.size)
     held = []
@@ -196,7 +196,7 @@ def _state(holdings: Holdings, nodes: Nodes, queues: int) -> _State:
 
 @dataclass(frozen=True)
 class _Guess:
-    """A layout over the cluster's change points: where a gang of each size could be placed, the widest rack."""
+    """A layout over the cluster's change points: where a gang of each size fits, the widest rack."""
 
     layout: Layout
     placeable: dict[int, Bools]
@@ -219,7 +219,7 @@ def _try(  # noqa: PLR0917
     busy: Ints,
     each: float,
 ) -> list[LayoutFit]:
-    """What each layout leaves unexplained, for every rule of borrowing in `busy` and the quotas that fit it best."""
+    """Return what each layout leaves unexplained, for every rule of borrowing in `busy` and its best quotas."""
     total, slack = float(layouts[0].nodes.gpus.sum()), AS_GOOD * float((waits.start - waits.queued).sum())
     sizes = [int(size) for size in np.unique(waits.gpus[waits.gpus > 0])]
     guesses = [_Guess.make(layout, state.times, sizes) for layout in layouts]
@@ -228,7 +228,7 @@ def _try(  # noqa: PLR0917
     fits: list[list[_Fit]] = [[] for _ in layouts]
     quotas = np.zeros((len(layouts), busy.size, 3, queues))
     for queue in range(queues):
-        # what was queued before anything was held is left out
+        # waits queued before anything was held are left out
         mine = np.flatnonzero(
             (waits.queue == queue)
             & (waits.gpus > 0)
@@ -271,15 +271,15 @@ def _found(layout: Layout, fits: list[_Fit], quotas: Floats, busy: Ints, each: f
 
 @dataclass(frozen=True)
 class _WaitingTime:
-    """The waits of one queue and gang size, summed on the intervals on which any of them goes on.
+    """The waits of one queue and gang size, summed on the intervals on which any of them is in progress.
 
     Attributes:
         demand: GPUs of each gang.
         k: the intervals.
-        cell: bin of what was in use and what the queue held, with this gang.
+        cell: bin of the GPUs in use and held by the queue, with this gang.
         seconds: waited.
-        trimmed: of them, those that are not the scheduler's way from pass to pass.
-        queued: of each wait that is longer than such ways, seconds.
+        trimmed: of these, without the scheduler's delay between passes.
+        queued: of each wait longer than such delays, seconds.
         start: likewise.
     """
 
@@ -310,7 +310,7 @@ class _WaitingTime:
         """Add the seconds to `counts` (4, cells).
 
         These are: with too few GPUs free; with enough, but not on the fewest nodes of one rack; with those free, too;
-        and, trimmed, with a placement free that the gang would accept after so long a wait.
+        and, trimmed, with a placement free that the gang would accept after such a wait.
         """
         if not self.k.size:
             return
@@ -327,7 +327,7 @@ class _WaitingTime:
         counts[3] += np.bincount(self.cell, weights=accepted, minlength=counts.shape[1])
 
     def _after(self, relaxed: float, times: Floats) -> Floats:
-        """Seconds of each interval, trimmed, of the waits that had lasted so long when it began or they did."""
+        """Return the seconds of each interval, trimmed, of waits that had lasted this long."""
         some = self.start - A_PASS_S > self.queued + relaxed
         queued, end = self.queued[some], self.start[some] - A_PASS_S
         begin = queued + A_PASS_S
@@ -349,14 +349,14 @@ class _Fit:
 
 
 def _beyond(counts: Floats, axis: int) -> Floats:
-    """Of every threshold along `axis`, the sum of what lies in the bins beyond it."""
+    """Return, by threshold along `axis`, the sum of the bins beyond it."""
     sums = np.flip(np.cumsum(np.flip(counts, axis), axis), axis)
     return np.delete(sums, 0, axis)
 
 
 def _fit(counts: Floats, starts: Floats, edges: Ints, each: float, slack: float) -> _Fit:
-    """The quotas of one queue that leave least unexplained, under every rule of borrowing."""
-    strict = _beyond(counts, 1)  # (4, busy, wanted bins): what may not borrow
+    """Return the quotas of one queue that leave the least unexplained, under every rule of borrowing."""
+    strict = _beyond(counts, 1)  # (4, busy, wanted bins): waits that may not borrow
     loose = counts[3].sum() - strict[3].sum(1)
     over = _beyond(strict, 2)
     unexplained = strict[3].sum(1, keepdims=True) - over[3]
@@ -377,10 +377,10 @@ def _fit(counts: Floats, starts: Floats, edges: Ints, each: float, slack: float)
 
 
 def _may_be(near: list[tuple[LayoutFit, int]], known: GivenRules, *, explain: bool) -> Limits:
-    """The quotas and the rule of borrowing that a single wait may have been under.
+    """Return the quotas and the rule of borrowing that may apply to a single wait.
 
-    Where rules of this kind do not explain the log, any gang may have been over a limit that nobody states, and only
-    what is known for sure says that one was.
+    If rules of this kind do not explain the log, any gang may have been over an unstated limit, and only certain facts
+    show that one was.
     """
     queues = known.limits.size
     if not explain:
@@ -398,7 +398,7 @@ def _may_be(near: list[tuple[LayoutFit, int]], known: GivenRules, *, explain: bo
 
 
 def _choose(found: list[LayoutFit], known: GivenRules, total: float, waited: float, *, guessed: bool) -> Rules:
-    """The range over all settings that are about as good as the best, and the one of them nearest to its middle."""
+    """Return the range over all equivalent settings, and the one nearest to its middle."""
     blur = BLUR if guessed else 0.0
     best = min(float(one.lost.min()) for one in found)
     good = best * (1 + AS_NOISY) + AS_GOOD * waited

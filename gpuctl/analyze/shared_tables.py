@@ -1,10 +1,10 @@
-"""Makes the temporary tables that analyses share, each of them once, when something first asks for it.
+"""Makes the temporary tables that analyses share, each of them once, on first use.
 
-What a table needs is read from its SQL: it names ``base_X`` for a shared table and ``result_X`` for another result.
-With a filter, ``base_X`` in an analysis means the rows of the jobs chosen, and ``unfiltered_X`` those of all jobs: the
-tables ``base_X`` themselves are always of all jobs, and ``chosen_X`` is made from them (`SharedTables.resolve_tables`).
-Five steps are no SQL; `_STEPS` says which tables each of them makes and what it needs. Each imports what it is made
-with when it runs: the libraries behind it take longer to load than a small table to compute.
+The SQL of a table shows its dependencies: ``base_X`` is a shared table and ``result_X`` another result. With a filter,
+``base_X`` in an analysis means the rows of matching jobs, and ``unfiltered_X`` those of all jobs: the tables ``base_X``
+themselves always cover all jobs, and ``chosen_X`` is derived from them (`SharedTables.resolve_tables`). Five steps are
+not SQL; `_STEPS` lists the tables that each of them makes and needs. Each imports its libraries when it runs: they take
+longer to load than a small table takes to compute.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ class SharedTables:
 
     Attributes:
         cluster: its name in the store.
-        duration: what a job's run time is, see `Options.duration`.
-        site: where quotas, racks and the rule of borrowing came from; None as long as no table needed the delays.
-        kept: how many jobs the filter keeps, and of how many; None where there is no filter.
+        duration: definition of a job's run time, see `Options.duration`.
+        site: origin of quotas, racks and the rule of borrowing; None until a table needs the delays.
+        kept: numbers of matching jobs and of all jobs; None without a filter.
     """
 
     def __init__(
@@ -83,15 +83,15 @@ class SharedTables:
         *,
         numbers: Mapping[str, Collection[str]] | None = None,
     ) -> None:
-        """Make none yet.
+        """Create no table yet.
 
         Args:
             store: open.
             cluster: its name in the store.
-            options: the choices that shape the figures.
-            notify: called with what is being done.
-            statements: all that will be asked, so that no column is made in vain; None: anything.
-            numbers: those that `scalars` will be asked for, by the file that they are of.
+            options: the options that shape the figures.
+            notify: called with the current step.
+            statements: all statements to come, so that no unused column is made; None: unknown.
+            numbers: the numbers that `scalars` will return, by file.
         """
         self.site: Site | None = None
         self._store, self.cluster, self._options, self._notify = store, cluster, options, notify
@@ -126,28 +126,28 @@ class SharedTables:
         self._read_by = None if statements is None else self._readers(statements)
 
     def ensure(self, names: Iterable[str]) -> None:
-        """Make tables, named without ``base_``, unless they are made already."""
+        """Make tables, named without ``base_``, unless they exist."""
         for name in names:
             if name not in self._made:
                 self._make(name)
 
     def has(self, name: str) -> bool:
-        """Whether a table is made already."""
+        """Return whether a table exists already."""
         return name in self._made
 
     def rows(self, name: str) -> list[dict[str, Any]]:
-        """The rows of ``queries/base/<name>.sql``, with the tables made that it needs."""
+        """Return the rows of ``queries/base/<name>.sql``, after making the tables that it needs."""
         return self.ask(shared_sql.base_sql(name))
 
     def ask(self, sql: str, *, whole: bool = False) -> list[dict[str, Any]]:
-        """The rows of a statement of ours, with the tables made that it needs; `whole`: of all jobs."""
+        """Return the rows of a statement, after making the tables that it needs; `whole`: of all jobs."""
         made = self.resolve_tables(sql, whole=whole)
         return self._store.frame(made, self.bind(made)).to_dicts()
 
     def scalars(self, name: str, wanted: Iterable[str], *, whole: bool = False) -> dict[str, Any]:
-        """Numbers of ``queries/base/<name>.sql``, each asked for once: many tables speak of the same population.
+        """Return numbers of ``queries/base/<name>.sql``, each computed once: many tables share a population.
 
-        With them come those that will be asked for and whose tables are made: a statement costs more than a number.
+        Computes further expected numbers whose tables exist at the same time: a statement costs more than a number.
         """
         wanted = list(wanted)
         missing = [key for key in wanted if (name, key, whole) not in self._scalars]
@@ -160,7 +160,7 @@ class SharedTables:
         return {key: self._scalars[name, key, whole] for key in wanted}
 
     def resolve_tables(self, sql: str, *, whole: bool = False) -> str:
-        """A statement with the names of the tables that it is to read, all of them made; `whole`: those of all jobs."""
+        """Return a statement with the names of the tables to read, all of them made; `whole`: those of all jobs."""
         self.ensure(shared_sql.uses(sql, "unfiltered"))
         if self.matching is None or whole:
             self.ensure(shared_sql.uses(sql, "base"))
@@ -170,7 +170,7 @@ class SharedTables:
         return re.sub(r"\bunfiltered_([a-z0-9_]+)", r"base_\1", sql)
 
     def about_all(self, sql: str) -> bool:
-        """Whether the filter has no effect on what a statement reads: it is about the cluster."""
+        """Return whether a statement is independent of the filter: it is about the cluster."""
         return (
             self.matching is not None
             and all(self._filtered_table(name) == f"base_{name}" for name in shared_sql.uses(sql, "base"))
@@ -178,7 +178,7 @@ class SharedTables:
         )
 
     def _filtered_table(self, name: str) -> str:
-        """The table of the jobs chosen that stands for ``base_<name>``; that one itself where it is not about jobs."""
+        """Return the filtered table for ``base_<name>``; ``base_<name>`` itself if it is not about jobs."""
         if name not in self._narrowed:
             sql, more = self._sql(name)
             if name in _RECOMPUTED or more:
@@ -192,16 +192,16 @@ class SharedTables:
         return self._narrowed[name]
 
     def _of_chosen(self, name: str) -> str:
-        """What reads the rows of the jobs chosen from ``base_<name>``; "" where that is not about jobs."""
+        """Return the SELECT of the filtered rows of ``base_<name>``; "" if it is not about jobs."""
         if name == "cause_ranges":
-            # what rules make of all waits says nothing of some of them
+            # a result of rules over all waits does not apply to some of them
             return "SELECT * REPLACE (NULL::DOUBLE AS low_s, NULL::DOUBLE AS high_s) FROM base_cause_ranges"
         if "job" not in self._store.frame(f"DESCRIBE base_{name}")["column_name"].to_list():
             return ""
         return f"SELECT * FROM base_{name} SEMI JOIN base_filtered_jobs USING (job)"  # noqa: S608 - ours, as below
 
     def _readers(self, statements: Iterable[str]) -> list[tuple[frozenset[str], frozenset[str]]]:
-        """Some statements, and all that the tables are made of that they read: the tables of each, and its words."""
+        """Return statements with the SQL of the tables that they read: the tables of each, and its words."""
         left, known, found = list(statements), set[str](), []
         while left:
             text = left.pop()
@@ -217,7 +217,7 @@ class SharedTables:
         return found
 
     def _columns(self, name: str, sql: str, values: dict[str, Any]) -> str:
-        """Which columns of a shared table are made: those that a statement names which reads it."""
+        """Return the columns of a shared table to make: those named by statements that read it."""
         if self._read_by is None or name not in _WIDE:
             return "*"
         wanted = _KEYS | (self._words(name) or frozenset())
@@ -225,7 +225,7 @@ class SharedTables:
         return ", ".join(f'"{column}"' for column in there if column in wanted)
 
     def _words(self, name: str) -> frozenset[str] | None:
-        """All words of the statements that read a shared table, its columns among them; None: it may be any."""
+        """Return all words, including columns, of the statements that read a shared table; None: it may be any."""
         if self._read_by is None:
             return None
         return frozenset().union(*(words for reads, words in self._read_by if name in reads))
@@ -244,13 +244,13 @@ class SharedTables:
         sql, more = self._sql(name)
         sql = self.resolve_tables(sql, whole=True)
         values = self.bind(sql, **more)
-        # every part of this text is ours: names out of our SQL, SQL from queries/
+        # every part of this text is a constant of gpuctl: names and SQL from queries/
         made = f"CREATE OR REPLACE TEMP TABLE base_{name} AS SELECT {self._columns(name, sql, values)} FROM ({sql})"  # noqa: S608
         self._store.execute(made, values)
         self._made.add(name)
 
     def _sql(self, name: str) -> tuple[str, dict[str, str]]:
-        """The SQL of a shared table, and the values of its own parameters; "" of one that a step makes."""
+        """Return the SQL of a shared table, and the values of its own parameters; "" for a table of a step."""
         if any(name in step[0] for step in _STEPS):
             return "", {}
         owner, _, kind = name.partition("_")
@@ -268,7 +268,7 @@ class SharedTables:
         return self._there[table]
 
     def bind(self, sql: str, **more: str) -> dict[str, Any]:
-        """The values of the parameters of a statement, among them `more`."""
+        """Return the values of the parameters of a statement, including `more`."""
         values = self._values | more
         return {key: values[key] for key in parameters(sql)}
 
@@ -381,18 +381,18 @@ _READ = {
 
 
 def set_memory(store: Store, limit: str = _MEMORY) -> None:
-    """Set how much memory DuckDB may take, if the jobs are few enough for it."""
+    """Set DuckDB's memory limit, if there are few enough jobs."""
     if store.value("SELECT count(*) FROM jobs") <= _MANY_JOBS:
         store.execute(f"SET memory_limit = '{limit}'")
 
 
 @contextmanager
 def _beside_arrays(store: Store) -> Iterator[None]:
-    """Let DuckDB take less memory while arrays of all attempts are in it."""
+    """Lower DuckDB's memory limit while arrays of all attempts are in memory."""
     before = store.value("SELECT current_setting('memory_limit')")
     set_memory(store, _BESIDE_ARRAYS)
     yield
-    # ours, as DuckDB wrote it
+    # a constant of gpuctl, in DuckDB's form
     store.execute(f"SET memory_limit = '{before}'")
 
 

@@ -1,4 +1,4 @@
-"""The small files in which a site states what its logs do not: quotas, racks and prices."""
+"""The small files in which a site states facts that its logs lack: quotas, racks and prices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def read_quotas(path: Path) -> dict[str, float]:
     """Read a CSV with columns ``vc`` (or ``queue``) and ``quota_gpus``: GPUs of each queue's quota.
 
     Raises:
-        InputError: a column or value is missing, a quota is not a number of at least 0, or a queue comes twice.
+        InputError: a column or value is missing, a quota is not a number of at least 0, or a queue occurs twice.
     """
     quotas: dict[str, float] = {}
     for line, (queue, text) in rows(path, ("vc", "queue"), "quota_gpus"):
@@ -38,7 +38,7 @@ def read_racks(path: Path) -> dict[str, str]:
     """Read a CSV with columns ``node`` (``machine`` until version 0.2) and ``rack``.
 
     Raises:
-        InputError: a column or value is missing, or a node comes twice.
+        InputError: a column or value is missing, or a node occurs twice.
     """
     racks: dict[str, str] = {}
     for line, (machine, rack) in rows(path, ("node", "machine"), "rack"):
@@ -51,14 +51,14 @@ def read_racks(path: Path) -> dict[str, str]:
 
 
 class Price(NamedTuple):
-    """What a GPU-hour of a type costs.
+    """The price of a GPU-hour of a type.
 
     Attributes:
-        gpu_type: the type, in small letters.
-        price: an hour of one GPU.
-        account: of whom; None: of all accounts without a price of their own.
-        from_date: the first day that it holds; None: from the beginning.
-        to_date: the day from which it no longer holds; None: to the end.
+        gpu_type: the type, in lower case.
+        price: price of one GPU-hour.
+        account: account; None: all accounts without their own price.
+        from_date: its first day; None: from the beginning.
+        to_date: the day after its last one; None: to the end.
     """
 
     gpu_type: str
@@ -73,10 +73,10 @@ _HIGHEST = 10**6
 
 
 def read_prices(path: Path) -> tuple[Price, ...]:
-    """Read a CSV with columns ``gpu_type``, ``price_per_gpu_hour`` and perhaps ``account``, ``from``, ``to`` (days).
+    """Read a CSV with columns ``gpu_type``, ``price_per_gpu_hour`` and optionally ``account``, ``from``, ``to`` (days).
 
     Raises:
-        InputError: a column or value is missing, a price or a day is none, or two prices of a type hold at one time.
+        InputError: a column or value is missing, a price or a day is invalid, or two prices of a type overlap.
     """
     found: list[Price] = []
     for line, cells in table(path, _PRICES[:2], _PRICES[2:]):
@@ -96,10 +96,10 @@ def read_prices(path: Path) -> tuple[Price, ...]:
 
 
 def _price(cells: dict[str, str]) -> Price:
-    """The price in a row.
+    """Return the price in a row.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a price.
     """
     text = cells["price_per_gpu_hour"]
     try:

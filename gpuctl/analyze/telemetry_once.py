@@ -1,7 +1,7 @@
-"""Telemetry with each row counted once: a file that was loaded twice, or written twice, weighs no sample twice.
+"""Telemetry with duplicates removed: a file that was loaded or written twice counts once.
 
-Rows that repeat another one in node, time and all values are the same samples. Rows of one machine and time with
-other values are not: they are all counted, and `queries/data_quality.sql` reports them.
+Rows that repeat another one in node, time and all values are the same samples. Rows of one node and time with different
+values are not: they all count, and `queries/data_quality.sql` reports them.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ SQL = f"{_REPEATED};{_ONCE};{TABLES}"
 def make(store: Store, cluster: str) -> None:
     """Create the views ``base_gpu_samples`` and ``base_host_util`` of an open store, which is only read.
 
-    Where no row of the cluster repeats another one they are the tables themselves. To know costs 0.2 s of CPU a million
-    rows of 8 GPUs, and 16 bytes of memory a row.
+    If no row of the cluster repeats another one, they are the tables themselves. The check takes 0.2 s of CPU per
+    million rows of 8 GPUs, and 16 bytes of memory per row.
     """
     for table, same in TABLES.items():
-        # all of this text is ours
+        # all of this text is constant
         store.execute(
             f"CREATE OR REPLACE TEMP TABLE {table}_repeated AS {_REPEATED.format(table=table, same=same)}",
             {"cluster": cluster},

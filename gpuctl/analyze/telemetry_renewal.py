@@ -1,4 +1,4 @@
-"""Renews what a store keeps of its GPU telemetry, after an ingest has loaded something."""
+"""Renews a store's summary of GPU telemetry, after an ingest has loaded something."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ LEAST_ROWS = 1_000_000
 def renew(
     store: Store, cluster: str, how: usage.Options = DEFAULT, tell: Callable[[str], None] = lambda _: None
 ) -> None:
-    """Keep what a cluster's telemetry comes to in a store that is open for writing, in place of older figures.
+    """Recompute the telemetry summary of a cluster in a store that is open for writing.
 
     Args:
         store: the store.
         cluster: its name there; one with fewer than `LEAST_ROWS` rows of telemetry has no summary.
-        how: figures of each job are made.
+        how: how to compute the figures of each job.
         tell: called with a line for the user about each clock that differs from the scheduler's, and leftover labels.
 
     Raises:
@@ -55,7 +55,7 @@ def renew(
 
 
 def notes(store: Store, cluster: str) -> Iterator[str]:
-    """Sentences about clocks of nodes and labels of jobs that the figures rest on."""
+    """Return sentences on clocks of nodes and labels of jobs behind the figures."""
     own = {"cluster": cluster}
     clocks = (
         "SELECT machine, offset_s, high_s, cost_uncorrected_s, cost_s FROM gpu_clocks "

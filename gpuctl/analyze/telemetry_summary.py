@@ -1,6 +1,6 @@
-"""Uses the summary of its GPU telemetry that a store keeps, so that an analysis of all jobs need not read it again.
+"""Uses a store's summary of its GPU telemetry, so that an analysis of all jobs need not read it again.
 
-Ten million rows of telemetry take longer to read than everything else of a first screen. The summary is used only if
+Reading ten million rows of telemetry takes longer than everything else on a first screen. The summary is used only if
 sources, cluster and SQL are still the same.
 """
 
@@ -22,7 +22,7 @@ _OF_STEPS = {"source_ends": SOURCE_ENDS, "last_samples": LAST_SAMPLES, "gpu_samp
 
 
 def use(store: Store, cluster: str) -> bool:
-    """Create ``base_util_histogram`` from what the store keeps; False where it keeps none that is up to date."""
+    """Create ``base_util_histogram`` from the store's summary; return False if there is none that is up to date."""
     own = {"cluster": cluster}
     known = store.value("SELECT min(made_of) FROM util_histograms WHERE cluster = $cluster", own)
     if known is None or known != made_of(store, cluster):
@@ -36,7 +36,7 @@ def use(store: Store, cluster: str) -> bool:
 
 
 def made_of(store: Store, cluster: str) -> str:
-    """A digest of all that a summary follows from: the cluster's sources and clock, and how it is computed."""
+    """Return a digest of the inputs of a summary: the cluster's sources and clock, and the SQL."""
     own = {"cluster": cluster}
     sources = "SELECT source, sha256, rows_loaded, parser_version FROM sources WHERE cluster = $cluster ORDER BY source"
     rows = [
@@ -49,7 +49,7 @@ def made_of(store: Store, cluster: str) -> str:
 
 
 def _texts(name: str) -> dict[str, str]:
-    """The SQL of a shared table and of all that it is made of, by their names."""
+    """Return the SQL of a shared table and of all its dependencies, by name."""
     found: dict[str, str] = {}
     left = [name]
     while left:

@@ -1,10 +1,10 @@
 """How long each wait may have been for a limit on its owner that no source states.
 
-A limit that held all the time was never exceeded. So it can have kept an attempt waiting only while its owner's other
-attempts held so much that with this one they would have held more than ever in the log. Owners are those for whom
-Slurm sets limits: users, accounts, QOS, partitions and pairs of these; limits are on GPUs, CPUs and running jobs
-(https://slurm.schedmd.com/resource_limits.html). What all jobs of a cluster or partition held at most when that was
-all of its GPUs is no limit.
+A limit in force all the time was never exceeded. So it can have delayed an attempt only while its owner's holdings with
+this attempt would have exceeded their maximum in the log. Owners are those for whom Slurm sets limits: users, accounts,
+QOS, partitions and pairs of these; limits are on GPUs, CPUs and running jobs
+(https://slurm.schedmd.com/resource_limits.html). The maximum over all jobs of a cluster or partition is not a limit if
+it equals all of its GPUs.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ HELD = ("gpus", "cpus", "jobs")
 
 
 def possible_s(attempts: pl.DataFrame, wait: Ints, queued: Floats, start: Floats, total: Floats) -> Floats:
-    """The most seconds that each wait may have been for such a limit.
+    """Return the most seconds that each wait may have been for such a limit.
 
     Args:
-        attempts: those that started: user, account, qos, queue (null: not known), gpus, cpus, held_from_c and
+        attempts: started attempts: user, account, qos, queue (null: unknown), gpus, cpus, held_from_c and
             held_until_c, seconds.
-        wait: row of the attempt of each wait.
+        wait: row of each wait's attempt.
         queued: of each wait, seconds.
         start: of each wait, seconds.
-        total: of each wait, the GPUs of the nodes that its gang may run on; inf if not known.
+        total: by wait, the GPUs of the nodes that its gang may use; inf if unknown.
     """
     held = attempts.with_columns(jobs=pl.lit(1.0))
     groups = [_numbers(held, owners) for owners in OWNERS]
@@ -57,20 +57,20 @@ def possible_s(attempts: pl.DataFrame, wait: Ints, queued: Floats, start: Floats
 
 
 def _alike(number: Ints) -> list[Ints]:
-    """The places of each number, ascending."""
+    """Return the indices of each number, ascending."""
     order = np.argsort(number, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(number[order])) + 1) if number.size else []
 
 
 def _numbers(held: pl.DataFrame, owners: tuple[str, ...]) -> Ints:
-    """The number of each attempt's owner; -1 where that is not known."""
+    """Return the number of each attempt's owner; -1 if unknown."""
     known = ~pl.any_horizontal(pl.col(name).is_null() for name in owners)
     number = pl.struct(owners).rank("dense").cast(pl.Int64)
     return held.select(pl.when(known).then(number).otherwise(-1)).to_series().to_numpy()
 
 
 def _levels(held: pl.DataFrame, group: Ints, name: str) -> dict[int, Levels]:
-    """Of each owner, when what its attempts hold changes, how much that is from then on, the most of it, and a number.
+    """Return, by owner: change times of its holdings, the level after each, the maximum, and a number.
 
     Owners of the same attempts have the same number.
     """
@@ -89,7 +89,7 @@ def _levels(held: pl.DataFrame, group: Ints, name: str) -> dict[int, Levels]:
 def _spans(
     levels: list[dict[int, Levels]], owners: list[int], requested: Floats, total: float
 ) -> Iterator[tuple[Floats, Floats]]:
-    """Beginnings and ends of the times in which one of the owners would have held more than ever."""
+    """Return begins and ends of the periods in which one of the owners would have exceeded its maximum."""
     seen = set()
     for number, owner in enumerate(owners):
         for measure, name in enumerate(HELD):
@@ -101,7 +101,7 @@ def _spans(
                 continue
             seen.add((name, members))
             over: Bools = level + requested[measure] > most * (1 + 1e-9)
-            # from before the first change on nothing is held, and behind the last one nothing again
+            # before the first change and after the last one nothing is held
             turns = np.flatnonzero(np.diff(over.astype(np.int8), prepend=0, append=0))
             times = np.append(times, times[-1])
             if turns.size:
@@ -109,7 +109,7 @@ def _spans(
 
 
 def _within(spans: list[tuple[Floats, Floats]], queued: Floats, start: Floats) -> Floats:
-    """Seconds between `queued` and `start` that lie in one of the spans of time or more."""
+    """Return the seconds between `queued` and `start` that lie in at least one of the spans."""
     if not spans:
         return np.zeros(queued.size)
     at = np.concatenate([each for span in spans for each in span])

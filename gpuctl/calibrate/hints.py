@@ -1,4 +1,4 @@
-"""What a trace alone shows of its scheduler: the values that a search tries first."""
+"""Hints from a trace about its scheduler: the values that a search tries first."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _alike(workload: Workload) -> frozenset[str]:
 
 
 def _in_use(workload: Workload) -> tuple[Ints, Ints, Ints]:
-    """Per recorded start, in order: GPUs in use after it, those of the job's queue, and that queue."""
+    """Return, per recorded start, in order: GPUs in use after it, those of the job's queue, and that queue."""
     owner = np.repeat(np.arange(workload.size), np.diff(workload.segment_start))
     known = np.isfinite(workload.recorded_start)
     start, gpus = workload.recorded_start[known], workload.gpus[owner[known]]
@@ -124,7 +124,7 @@ def _usual_gap(workload: Workload) -> tuple[float, ...]:
 
 
 def _least(waits: Floats) -> tuple[float, ...]:
-    """The shortest of some waits, ignoring a few outliers, rounded down to a value that people set."""
+    """Return the shortest of some waits, ignoring a few outliers, rounded down to a value that people configure."""
     waits = waits[np.isfinite(waits)]
     if waits.size < _FEW:
         return ()
@@ -142,7 +142,7 @@ def _lent(after: Ints, own: Ints, quota: Floats, total: int) -> tuple[float, ...
 
 
 def _quotas(after: Ints, own: Ints, queue: Ints, above: float, cluster: Cluster) -> Floats:
-    """The most GPUs that each queue held after a start in a cluster too busy to lend any."""
+    """Return the most GPUs that each queue held after a start in a cluster too busy to lend any."""
     found = np.full(cluster.quota.size, np.inf)
     full = after > above
     for one in range(cluster.quota.size):
@@ -153,7 +153,7 @@ def _quotas(after: Ints, own: Ints, queue: Ints, above: float, cluster: Cluster)
 
 
 def _levels(held: Ints) -> tuple[float, ...]:
-    """Values from the upper half of what a queue held; its quota is among or near them if it was ever full."""
+    """Return values from the upper half of a queue's holdings; its quota is among or near them if it was ever full."""
     most = int(held.max(initial=0))
     levels = np.unique(held[held > most / 2]) if most else np.zeros(0)
     return tuple(float(each) for each in np.unique(np.quantile(levels, np.linspace(0, 1, 8)).round())) if most else ()

@@ -40,9 +40,9 @@ class Candidate:
     """One set of rules, replayed on the whole trace.
 
     Attributes:
-        name: what it is called in tables.
+        name: its name in tables.
         policy: its policy.
-        rules: what is not the policy's default.
+        rules: parameters that differ from the policy's defaults.
         outcome: of the replay.
     """
 
@@ -54,15 +54,15 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Fit:
-    """What a calibration found.
+    """Result of a calibration.
 
     Attributes:
         calibration: the rules, as saved.
-        candidates: the rules found, first, and what they are compared with.
+        candidates: the rules found, first, and the rules to compare them with.
         workload: all jobs.
         scored: numbers of the jobs that rules are scored on.
-        trials: how many sets of rules were replayed.
-        distance: of the rules, on what they were fitted to; see `distance`.
+        trials: number of replayed sets of rules.
+        distance: of the rules, on the training jobs; see `distance`.
         racks: whether the nodes stand in several racks.
     """
 
@@ -110,8 +110,8 @@ def calibrate(
         policy: the policy's name.
         fixed: known parameters, as texts: they are not searched.
         fitted: share of the jobs, in order of submission, that the rules are fitted to; they are scored on the others.
-        trials: at most so many sets of rules are replayed.
-        resources: what jobs ask for and nodes have, see `gpuctl.replay.models.resources`.
+        trials: most sets of rules to replay.
+        resources: resources of jobs and nodes, see `gpuctl.replay.models.resources`.
         progress: called with the number of replays and the least distance so far.
         notify: called with a line for the user if something is compiled.
 
@@ -136,7 +136,7 @@ def calibrate(
     starts, across = _starts(policy, known), [each for each in crossed(policy, known) if each[0] not in fixed]
     stages = _stages(policy, part)
     for number, jobs in enumerate(stages):
-        # replays of few jobs are cheaper, so that more of them are allowed
+        # replays of few jobs are cheaper, so more of them are allowed
         left = (trials - replays.work / part.size) / (len(stages) - number) * part.size / jobs
         few = [choice for choice in choices if jobs == part.size or choice.name.startswith(WEIGHT)]
         search = Search(few, replays.cost(take(workload, np.arange(jobs))), max(int(left), 1))
@@ -158,10 +158,10 @@ def calibrate(
 
 
 def _stages(policy: str, part: Workload) -> list[int]:
-    """Number of first jobs that rules are fitted to, stage by stage.
+    """Return the number of first jobs to which rules are fitted, stage by stage.
 
-    A queue that goes by priorities diverges from the recorded one for good once two jobs change places: over a long
-    time, nearly right weights score as badly as any; over a short time they do not.
+    A queue ordered by priority diverges permanently from the recorded one once two jobs swap: over a long time, nearly
+    correct weights score as badly as any; over a short time they do not.
     """
     if find(policy).name != "slurm":
         return [part.size]
@@ -176,7 +176,7 @@ class _Replays:
     """Replays of some of the jobs under candidate rules.
 
     Attributes:
-        done: how many there were.
+        done: number of replays.
         work: jobs of all of them.
         least: the least distance so far, of the present jobs.
     """
@@ -194,7 +194,7 @@ class _Replays:
     def cost(self, part: Workload) -> Callable[[Rules], float]:
         """Return the distance of rules on some jobs as a function of the rules."""
         truth = part.recorded_start[part.segment_start[:-1]]
-        # what was submitted later may have gone before those that started later
+        # jobs submitted later may have preceded those that started later
         here = truth <= float(part.submit[-1])
         self.least = float("inf")
 
@@ -220,7 +220,7 @@ class _Replays:
 
 
 def _starts(policy: str, known: Hints) -> list[Rules]:
-    """Starting points of the search: the defaults and, for philly, rules of clusters that do not gather GPUs."""
+    """Return starting points of the search: the defaults and, for philly, rules of clusters that do not gather GPUs."""
     if find(policy).name != "philly":
         return [{}]
     timed = {"relax": "time", "order": "queued", "take_back": "false"}
@@ -260,7 +260,7 @@ def _held_against(
     workload: Workload, cluster: Cluster, policy: str, best: Rules, *, fixed: Rules, known: Hints, trials: int,
     found: float, fitted: float, count: int, resources: tuple[str, ...],
 ) -> Fit:  # fmt: skip
-    """Replay the whole trace under the rules found and under those they are compared with."""
+    """Replay the whole trace under the rules found and the rules to compare them with."""
     kind = find(policy).name
     comparisons = [("calibrated", policy, {**best, **fixed}), (f"{kind}, defaults", policy, dict(fixed))]
     comparisons += [(name, name, {}) for name in SIMPLE if name != kind]
@@ -293,7 +293,7 @@ def _held_against(
 
 
 def _scores(outcome: Outcome, workload: Workload, first: Floats, scored: np.ndarray) -> dict[str, float]:
-    """The file's table of scores on the jobs that the rules were not fitted to."""
+    """Return the table of scores on the jobs to which the rules were not fitted."""
     start = outcome.jobs["start_s"].to_numpy().astype(np.float64)
     scored = scored[np.isfinite(start[scored])]
     if not scored.size:

@@ -1,4 +1,4 @@
-"""Searches the rules of least distance: one change at a time, pairs if none helps, then values in between.
+"""Searches for the rules of least distance: one change at a time, pairs if none helps, then values in between.
 
 Deterministic: the same distances give the same rules. Each set of rules is replayed once.
 """
@@ -28,10 +28,10 @@ class Search:
     """A search.
 
     Attributes:
-        choices: what the search may change.
+        choices: the dimensions of the search.
         distance: of rules; called once for each.
-        trials: at most so many are replayed.
-        seen: the distance of all that were tried.
+        trials: most sets of rules to replay.
+        seen: the distance of all rules tried.
     """
 
     choices: Sequence[Choice]
@@ -41,7 +41,7 @@ class Search:
 
     @property
     def over(self) -> bool:
-        """Whether the budget of replays is used up."""
+        """Return whether the budget of replays is used up."""
         return len(self.seen) >= self.trials
 
     def cost(self, rules: Rules) -> float:
@@ -94,7 +94,7 @@ class Search:
         return rules
 
     def _improved(self, rules: Rules, moves: Callable[[Rules], Iterator[list[Rules]]]) -> Rules:
-        """Apply the best move of each group that helps; the rules themselves if none does."""
+        """Apply the best move of each group that helps; return the rules unchanged if none does."""
         now, best = rules, self.cost(rules)
         for group in moves(rules):
             tried = [{**now, **move} for move in group]

@@ -33,8 +33,8 @@ class Choice:
         default: the value if nothing is chosen.
         steps: whether values in between are also tried once the rest is settled.
         only: values of other parameters under which it matters; empty: always.
-        least: the least number that is allowed.
-        most: the greatest one.
+        least: the smallest allowed number.
+        most: the largest allowed number.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Choice:
     most: float = 1e9
 
     def matters(self, rules: Rules, defaults: Rules) -> bool:
-        """Whether it makes a difference under these rules."""
+        """Return whether it makes a difference under these rules."""
         return all(rules.get(name, defaults.get(name)) in values for name, values in self.only)
 
 
@@ -135,7 +135,7 @@ def _own_quotas(hints: Hints) -> list[Choice]:
 
 
 def crossed(policy: str, hints: Hints) -> tuple[tuple[str, tuple[Value, ...]], ...]:
-    """Return the choices tried first in every combination: they are uninformative while the rest is wrong."""
+    """Return the choices to try first in every combination: they are uninformative while the rest is wrong."""
     kind = find(policy).name
     if kind == "slurm":
         # only ratios of weights order a queue: one weight stays fixed
@@ -173,7 +173,7 @@ def _usual(default: object, choices: tuple[str, ...]) -> tuple[Value, ...]:
 
 
 def _philly(hints: Hints) -> tuple[Choice, ...]:
-    """The parameters of philly, with values that the trace shows, such as the waits of spread gangs."""
+    """Return the parameters of philly, with values that the trace suggests, such as the waits of spread gangs."""
     spread = tuple(f"{value:g}" for value in hints.relaxed)
     rack = tuple(f"{value:g}" for value in hints.rack_relaxed)
     lend = tuple(f"{value:g}" for value in hints.lent)

@@ -1,4 +1,4 @@
-"""Tables of a calibration: the rules, and how close each set of rules comes to the trace."""
+"""Tables of a calibration: the rules, and the distance of each set of rules to the trace."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _RULES = (
 
 
 def scores(fit: Fit) -> ResultTable:
-    """Return how close each set of rules comes to the trace: all jobs, waiting jobs, by size and by queue."""
+    """Return the distance of each set of rules to the trace: all jobs, waiting jobs, by size and by queue."""
     rows = [row for candidate in fit.candidates for row in _of(fit, candidate)]
     frame = pl.DataFrame(rows, schema={c.name: _kind(c) for c in _SCORES}, orient="row")
     return ResultTable(
@@ -78,7 +78,7 @@ def _kind(column: Column) -> type[pl.DataType]:
 
 
 def _times(fit: Fit, candidate: Candidate) -> tuple[Floats, Floats, Floats]:
-    """Submission, replayed and recorded first start of the scored jobs, in seconds."""
+    """Return submission, replayed and recorded first start of the scored jobs, in seconds."""
     workload = fit.workload
     first = workload.recorded_start[workload.segment_start[:-1]]
     start = candidate.outcome.jobs["start_s"].to_numpy().astype(np.float64)
@@ -141,7 +141,7 @@ _NO_RACKS = note(
 
 
 def near_s(fit: Fit) -> float:
-    """Return within how many seconds a start counts as right: a twentieth of the mean recorded wait, 1 to 60 s."""
+    """Return the tolerance of a correct start in seconds: a twentieth of the mean recorded wait, 1 to 60 s."""
     submit, _, there = _times(fit, fit.candidates[0])
     return float(np.clip((there - submit).mean() / 20, 1.0, MINUTE_S)) if submit.size else MINUTE_S
 
@@ -162,7 +162,7 @@ def _found(fit: Fit) -> bool:
 
 
 def verdict(fit: Fit) -> Note:
-    """Say whether the rules are the trace's, going by jobs that had to wait: others start at once under any rules."""
+    """Return whether the rules are the trace's, judged by jobs that waited: others start at once under any rules."""
     jobs, near = waited_pct(fit)
     policy = NamedValue("policy", fit.calibration.policy)
     head = note(

@@ -77,7 +77,7 @@ def _get(context: Any, builder: Any, kind: Any, value: Any, name: str) -> Any:
 
 @functools.cache
 def bundle_type(cls: type[Layout]) -> Any:
-    """Numba's type of bundles with one layout."""
+    """Return Numba's type of bundles with one layout."""
     return _BundleType(f"{cls.__module__}.{cls.__qualname__}-{cls.code_key}", cls)
 
 

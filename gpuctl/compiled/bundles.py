@@ -101,7 +101,7 @@ def floats(dimensions: int = 1) -> NDArray[np.float64]:
 
 
 def ints(dimensions: int = 1) -> NDArray[np.int64]:
-    """Declare a field of whole numbers."""
+    """Declare a field of integers."""
     declared: NDArray[np.int64] = array_of("i8", dimensions)
     return declared
 
@@ -113,7 +113,7 @@ def words(dimensions: int = 1) -> NDArray[np.uint64]:
 
 
 def flags(dimensions: int = 1) -> NDArray[np.bool_]:
-    """Declare a field of truths."""
+    """Declare a field of booleans."""
     declared: NDArray[np.bool_] = array_of("?", dimensions)
     return declared
 
@@ -233,7 +233,7 @@ AT_ONCE = 32
 
 
 def first_in(array: Any, at: int, low: Any, high: Any) -> int:
-    """Index of the first of 32 numbers from a position on that lies in `low` to `high`; 32: none.
+    """Return the index of the first of 32 numbers from a position on that lies in `low` to `high`; 32: none.
 
     Compiled, they are compared at once, which Numba does not do in loops that end early. The array holds int64, and all
     32 positions must be within it.
@@ -244,7 +244,7 @@ def first_in(array: Any, at: int, low: Any, high: Any) -> int:
 
 
 def last_in(array: Any, at: int, low: Any, high: Any) -> int:
-    """Index of the last such number, see `first_in`; -1: none."""
+    """Return the index of the last such number, see `first_in`; -1: none."""
     some = array[at : at + AT_ONCE]
     found = np.flatnonzero((some >= low) & (some <= high))
     return int(found[-1]) if found.size else -1

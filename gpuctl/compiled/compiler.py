@@ -30,7 +30,7 @@ FAST = 3
 
 
 def dispatcher(function: Callable[..., Any]) -> Any:
-    """Numba's compiler for a function that Python calls; see `gpuctl.compiled.jit.compiled`."""
+    """Return Numba's compiler for a function that Python calls; see `gpuctl.compiled.jit.compiled`."""
     try:
         found: Any = numba.njit(nogil=True, cache=True)(function)
     except RuntimeError:
@@ -44,7 +44,7 @@ def dispatcher(function: Callable[..., Any]) -> Any:
 
 
 def is_cached(compiler: Any, function: Callable[..., Any]) -> bool:
-    """Whether the cache has code of a function's current sources; see `gpuctl.compiled.jit.is_compiled`."""
+    """Return whether the cache has code of a function's current sources; see `gpuctl.compiled.jit.is_compiled`."""
     cache = getattr(compiler, "_cache", None)
     if cache is None or cache.cache_path is None:
         return True
@@ -72,7 +72,7 @@ def _ignore_stale_index(files: Any) -> None:
 
 
 def inline_only(function: Callable[..., Any]) -> Any:
-    """Numba's compiler for a function that only compiled code calls; see `gpuctl.compiled.jit.inner`."""
+    """Return Numba's compiler for a function that only compiled code calls; see `gpuctl.compiled.jit.inner`."""
     # Numba's own types do not list the two options about wrappers
     options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _InlineCompiler}
     found: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
@@ -82,7 +82,7 @@ def inline_only(function: Callable[..., Any]) -> Any:
 
 
 def type_of(compiler: Any) -> Any:
-    """The type of such a function, or of a Numba intrinsic, that compiled code calls."""
+    """Return the type of such a function, or of a Numba intrinsic, that compiled code calls."""
     if isinstance(compiler, Dispatcher):
         return _Function(compiler)
     context: Any = cpu_target.typing_context

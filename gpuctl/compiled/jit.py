@@ -1,4 +1,4 @@
-"""Decorators of the hot loops: Python that runs compiled, or interpreted if that is sooner done.
+"""Decorators of the hot loops: Python that runs compiled, or interpreted if that finishes sooner.
 
 Numba itself is imported when a loop first runs compiled (`gpuctl.compiled.compiler`): that takes as long as all else
 that a small replay needs.
@@ -52,7 +52,7 @@ class Loop:
 
     @property
     def fast(self) -> Any:
-        """The compiled function; it is compiled, or loaded from the cache, when it is called first."""
+        """Return the compiled function; its first call compiles it or loads it from the cache."""
         with LOCK:
             if self._fast is None and UNCOMPILED:
                 self._fast = self.py_func
@@ -65,7 +65,7 @@ class Loop:
 
     @property
     def stats(self) -> Any:
-        """Numba's account of what it compiled and loaded; None where nothing runs compiled."""
+        """Return Numba's account of compiled and loaded versions; None if nothing runs compiled."""
         return None if UNCOMPILED else self.fast.stats
 
     @property
@@ -89,7 +89,7 @@ def compiled(function: Callable[..., Any]) -> Loop:
 
 
 def is_compiled(function: Loop) -> bool:
-    """Whether an earlier process left compiled code of this function, as its sources are now, that this one can load.
+    """Return whether compiled code of this function's present sources, left by an earlier process, can be loaded.
 
     Also true if no cache is writable, and for functions that run uncompiled.
     """
@@ -119,7 +119,7 @@ def inner(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def read_only(array: NDArray[_Number]) -> NDArray[_Number]:
-    """A read-only view of the same numbers.
+    """Return a read-only view of the same numbers.
 
     Polars returns its columns read-only; NumPy's copies are writable. A loop is compiled once per combination of the
     two, unless all arrays are of one kind.

@@ -1,1 +1,1 @@
-"""Reads what jobs print: why they failed, how their training went. Knows nothing of stores or clusters."""
+"""Reads the output of jobs: reasons of failures and training progress. Independent of stores and clusters."""

@@ -28,12 +28,12 @@ class PlacedEnding(NamedTuple):
     """An ending in a block of a log.
 
     Attributes:
-        ending: as its format reads it.
-        format: that found it.
-        rows: of the block, one for each line that the format was given.
-        line: that names the error, whole.
+        ending: as its format parsed it.
+        format: the format that found it.
+        rows: rows of the block, one per line passed to the format.
+        line: the whole line that names the error.
         rank: of the process that printed it, if the line names it.
-        ts: by the line's stamp.
+        ts: timestamp of the line.
     """
 
     ending: Ending
@@ -45,30 +45,30 @@ class PlacedEnding(NamedTuple):
 
     @property
     def row(self) -> int:
-        """Of the line that names the error."""
+        """Return the row of the line that names the error."""
         return self.rows[self.ending.at]
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The ending's texts, to be searched for signatures."""
+        """Return the ending's texts, to be searched for signatures."""
         return self.ending.texts or messages(self.line[prefix(self.line).end :])
 
     @property
     def span(self) -> list[int]:
-        """Rows of its process from its first line to its last."""
+        """Return the rows of its process from its first line to its last."""
         return [*self.rows[self.ending.first : self.ending.last + 1]]
 
 
 def place(
     anchors: Iterable[tuple[int, Format]], count: int, line: Callable[[int], str], zone: tzinfo
 ) -> list[PlacedEnding]:
-    """Read the endings that begin, or show, at some rows of a block.
+    """Parse the endings anchored at some rows of a block.
 
     Args:
         anchors: (row, format) of each anchor.
         count: rows of the block.
         line: the text of a row.
-        zone: of stamps that name none.
+        zone: of timestamps without one.
     """
 
     @cache
@@ -87,7 +87,7 @@ def place(
 
 
 class _Lines(Sequence[str]):
-    """Lines that are cut out lazily: most formats read only a few of the lines given to them."""
+    """Lines that are cut out lazily: most formats read only a few of them."""
 
     def __init__(self, rows: Sequence[int], text: Callable[[int], str]) -> None:
         self._rows, self._text = rows, text
@@ -106,18 +106,18 @@ class _Lines(Sequence[str]):
 
 
 def _words(line: str, end: int) -> str:
-    """A line without its prefix, but with its indentation."""
+    """Return a line without its prefix, but with its indentation."""
     begin = len(line[:end].rstrip(" \t"))
     return line[begin + line.startswith(" ", begin) :] if begin else line
 
 
 def strong(known: Iterable[Signature]) -> bool:
-    """Whether a signature is more specific than a class's name."""
+    """Return whether a signature is more specific than a class's name."""
     return any(one.tier in CAUSES and one.fallback < 2 and one.tier != Tier.GENERIC for one in known)
 
 
 def signature_id(placed: PlacedEnding, known: Sequence[Signature]) -> str | None:
-    """Which signature an ending adds to the log's.
+    """Return the signature that an ending adds to the log's.
 
     Args:
         placed: the ending.
@@ -138,5 +138,5 @@ def signature_id(placed: PlacedEnding, known: Sequence[Signature]) -> str | None
 
 
 def message_rows(placed: PlacedEnding) -> range:
-    """Rows in which the error's message may stand."""
+    """Return the rows in which the error's message may be."""
     return range(placed.row, placed.row + 1 + _MESSAGE)

@@ -2,13 +2,13 @@
 
 The rule, in order:
 
-1. Lines after which the program went on to work (training progress, "retry succeeded", much ordinary output) are no
-   longer why it ended; they are looked at only if nothing else is left.
-2. Root causes come before errors, errors before symptoms of another process's death, those before generic signs.
-3. Of equals, the earliest decides: by the lines' own stamps if all have them, else by the place in the log.
+1. Lines after which the program continued to work (training progress, "retry succeeded", much ordinary output) no
+   longer count as reasons; they are considered only if nothing else is left.
+2. Root causes precede errors, errors precede symptoms of another process's death, and those precede generic signs.
+3. Among equals, the earliest decides: by the lines' own timestamps if all have them, else by the position in the log.
 
-What the scheduler states comes after the logs' root causes and before everything else: it knows that a job ran out of
-memory or time, while a log may know why.
+The scheduler's statement ranks after the logs' root causes and before everything else: it shows that a job ran out of
+memory or time, while a log may show why.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def classify(matches: Sequence[Match], table: Table, facts: Facts | None = None)
 
     Args:
         matches: stored lines of all logs of the attempt.
-        table: the signatures that found them.
-        facts: what the scheduler states; None if nothing is known, not even that the attempt failed.
+        table: the signatures that matched them.
+        facts: the scheduler's statements; None if nothing is known, not even that the attempt failed.
 
     Returns:
         a verdict; `Verdict.failed` is False if the scheduler states that the attempt ended well, and, without its
@@ -246,7 +246,7 @@ def _ended_here(candidate: _Candidate) -> bool:
 
 
 def _died(candidate: _Candidate) -> bool:
-    """Whether a line at the end of its log shows that the program died.
+    """Return whether a line at the end of its log shows that the program died.
 
     Such lines are a generic sign, a cluster manager's message that it ended the job, and an exception's own line.
     """
@@ -255,12 +255,12 @@ def _died(candidate: _Candidate) -> bool:
     raised = raised or _EXCEPTION.match(match.text, prefix(match.text).end) is not None
     if candidate.final or (candidate.tier == Tier.GENERIC and not raised):
         return _ended_here(candidate)
-    # a program that an exception ended prints nothing more
+    # a program ended by an exception prints nothing more
     return raised and not match.work_after and match.ordinary_after == 0
 
 
 def _says_success(matches: Sequence[Match], table: Table) -> bool:
-    """Whether a log of the attempt ends with the program's message that it succeeded."""
+    """Return whether a log of the attempt ends with the program's message that it succeeded."""
     return any(
         match.ordinary_after <= AT_END
         and match.signature is not None

@@ -18,10 +18,10 @@ class Match(NamedTuple):
         text: the line, at most `TEXT_LIMIT` characters around what was found.
         rank: of the process that printed it, if the line's beginning states so.
         ordinary_after: how many lines of ordinary output follow in the log (no error, frame of a traceback, or blank).
-        work_after: the log goes on to show training progress, or states that it recovered or ended well.
-        times: how many lines of the log the signature found.
-        stream: of which log of the attempt, e.g. ``stderr``; empty if there is one.
-        ts: seconds since 1970 by the line's own stamp, in the zone it was read with; None if it has none.
+        work_after: whether the log then shows training progress, or that the program recovered or succeeded.
+        times: number of lines of the log that match the signature.
+        stream: name of the attempt's log, e.g. ``stderr``; empty if there is only one.
+        ts: seconds since 1970 by the line's own timestamp, in the zone of the scan; None if it has none.
     """
 
     signature: str | None
@@ -36,7 +36,7 @@ class Match(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One line that describes training progress; what it does not state is None.
+    """One line of training progress; unstated values are None.
 
     Attributes:
         line_no: 1-based.
@@ -44,7 +44,7 @@ class Step(NamedTuple):
         epochs: of how many.
         step: optimizer step or batch within the epoch, as printed.
         steps: of how many.
-        metric: which number `value` is, as printed: ``loss``, ``val_loss``, ``eval_loss``...
+        metric: the quantity of `value`, as printed: ``loss``, ``val_loss``, ``eval_loss``...
         value: may be NaN or infinite.
         elapsed_s: seconds since the bar or program began, as printed.
         ts: as for `Match`.
@@ -63,7 +63,7 @@ class Step(NamedTuple):
 
 @dataclass
 class Scan:
-    """What one pass over a log found.
+    """Result of one pass over a log.
 
     Attributes:
         size: bytes read, decompressed.
@@ -71,9 +71,9 @@ class Scan:
         matches: at most a few lines a signature (the first and the last), by line.
         telling: the last informative lines, if no signature was found; and once more with
             the signature of last words that each of them has.
-        steps: what was read of training progress, as often as the caller was given it.
-        step_lines: lines that may describe it; past some thousands not all are read (`gpuctl.joblogs.scan`).
-        long_lines: lines over the limit, of which only parts were looked at as a whole.
+        steps: training progress, as often as the caller received it.
+        step_lines: candidate lines; beyond some thousands not all are read (`gpuctl.joblogs.scan`).
+        long_lines: lines over the limit, of which only parts were scanned.
     """
 
     size: int = 0
@@ -90,9 +90,9 @@ class Facts(NamedTuple):
 
     Attributes:
         state: one of `gpuctl.core.states.State`; None if unknown.
-        exit_code: as the program gave it.
-        exit_signal: that ended it.
-        texts: its own words: a reason, a diagnostic message.
+        exit_code: exit code of the program.
+        exit_signal: signal that ended it.
+        texts: its texts: a reason, a diagnostic message.
     """
 
     state: str | None = None
@@ -105,12 +105,12 @@ class Verdict(NamedTuple):
     """Why an attempt failed.
 
     Attributes:
-        failed: False if nothing states that it did; then the reason is None. None if that is not known.
-        reason: slug of `signatures/reasons.toml`, ``no_signature`` if it failed and nothing known was found.
+        failed: False if nothing shows a failure; then the reason is None. None if unknown.
+        reason: slug of `signatures/reasons.toml`, ``no_signature`` if it failed and no signature matched.
         category: of ``infrastructure``, ``ai_engine``, ``user``, joined by ``+``; None without a reason.
         confidence: 0 to 1: the share of such verdicts that are right, measured on the corpus (docs/how-to/failures.md).
-        signature: what decided; None for the scheduler's own word.
-        stream: where the evidence stands; ``scheduler`` for the scheduler's own word.
+        signature: the decisive signature; None for the scheduler's statement.
+        stream: the log with the evidence; ``scheduler`` for the scheduler's statement.
         line_no: of the evidence.
         evidence: the line itself; for ``no_signature`` the most telling line.
         others: further reasons that the log shows, the strongest first.
@@ -128,6 +128,6 @@ class Verdict(NamedTuple):
 
 
 def shown(line: str, at: int) -> str:
-    """Cut a line down to the part that is stored, around a place."""
+    """Cut a line down to the stored part around a position."""
     begin = 0 if len(line) <= TEXT_LIMIT or at <= TEXT_LIMIT else min(at - TEXT_LIMIT // 2, len(line) - TEXT_LIMIT)
     return line[begin : begin + TEXT_LIMIT]

@@ -1,4 +1,4 @@
-"""Blocks of whole lines in which a log is scanned, and where to cut a log into blocks."""
+"""Blocks of whole lines in which a log is scanned, and positions to split a log into blocks."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Block(NamedTuple):
     """Some lines of a log, or a piece of a long one.
 
     Attributes:
-        text: carriage returns are line ends.
-        starts: where its lines start.
+        text: carriage returns count as line ends.
+        starts: starts of its lines.
         plain: whether a line is ordinary output.
         ranks: of the process that printed it; -1 if the line's beginning names none.
-        number_of: the number in the log of each line.
+        number_of: line numbers in the log.
     """
 
     text: bytes
@@ -31,7 +31,7 @@ class Block(NamedTuple):
     number_of: np.ndarray
 
     def bounds(self, row: int) -> tuple[int, int]:
-        """Return where a line begins and where it ends."""
+        """Return the begin and end of a line."""
         begin = int(self.starts[row])
         if row + 1 < len(self.starts):
             return begin, int(self.starts[row + 1]) - 1
@@ -39,7 +39,7 @@ class Block(NamedTuple):
 
 
 def before_traceback(text: bytes, cut: int) -> int:
-    """Where to cut so that a traceback shortly before the cut stays whole, with the lines above it."""
+    """Return where to cut so that a traceback shortly before the cut stays whole, with the lines above it."""
     begin = text.find(b"Traceback (most recent", max(cut - _TRACEBACK_BYTES, 0), cut)
     for _ in range(ABOVE):
         begin = text.rfind(b"\n", 0, begin) if begin > 0 else begin

@@ -1,7 +1,7 @@
 """Compiles many patterns into one Hyperscan database, and stores it in the user's cache for the next run.
 
 Compiling some fifteen hundred patterns takes seconds, loading them milliseconds. A database is code for Hyperscan's
-engine, as trusted as a compiled Python file: it is read only if no one but the user could have written it.
+engine, as trusted as a compiled Python file: it is read only if only the user could have written it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def database(patterns: Sequence[bytes], flags: Sequence[int]) -> hyperscan.Datab
         return found
     made = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
     made.compile(expressions=list(patterns), flags=list(flags))
-    # if it cannot be stored, it is compiled again the next time
+    # if it cannot be stored, it is compiled again next time
     with contextlib.suppress(OSError):
         _keep(path, hyperscan.dumpb(made))
     return made
@@ -58,7 +58,7 @@ def _load(path: Path) -> hyperscan.Database | None:
     with os.fdopen(number, "rb") as file:
         status = os.fstat(number)
         own = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o022
-        # it begins with a digest of the rest: a file that was cut off or damaged is made anew
+        # it begins with a digest of the rest: a truncated or damaged file is recreated
         digest, data = file.read(32), file.read()
     if not own or hashlib.sha256(data).digest() != digest:
         return None
@@ -68,7 +68,7 @@ def _load(path: Path) -> hyperscan.Database | None:
     except hyperscan.error:
         # compiled on another kind of processor
         return None
-    # databases in use stay, however many tables are tried
+    # databases in use stay, even if many tables are tried
     with contextlib.suppress(OSError):
         os.utime(path)
     return found

@@ -1,4 +1,4 @@
-"""What stands before the words of a line: stamps, ranks, levels."""
+"""The prefix of a line: timestamps, ranks, levels."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _PARTS = re.compile(
     r"|[IWEF]\d{4} \d\d:\d\d:\d\d(?:\.\d{1,9})?(?: {1,3}\d{1,9})? [^\s:\]]{1,80}:\d{1,6}\]"
     r"|\[?(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL|SEVERE)\]?:?(?=\s)"
     r"|[-|](?=\s)"
-    # an ExceptionGroup's parts stand behind bars
+    # an ExceptionGroup's parts follow bars
     r"|\s{1,12}[|](?=\s)"
     r")\s{0,8}"
 )
 
 
 class Prefix(NamedTuple):
-    """What stands before the words of a line.
+    """The prefix of a line.
 
     Attributes:
-        end: where the words begin.
-        rank: of the process, if it is named.
-        ts: seconds since 1970 of the stamp; None if there is none, or none with a date.
+        end: start of the text.
+        rank: rank of the process, if named.
+        ts: timestamp in seconds since 1970; None if there is none with a date.
     """
 
     end: int
@@ -49,11 +49,11 @@ class Prefix(NamedTuple):
 
 
 def prefix(line: str, zone: tzinfo = UTC) -> Prefix:
-    """Find where the words of a line begin.
+    """Find where the text of a line begins.
 
     Args:
-        line: one line without its end; blanks at its beginning belong to the words.
-        zone: of stamps that carry none.
+        line: one line without its end; leading blanks belong to the text.
+        zone: of timestamps without one.
     """
     at, rank, ts = 0, None, None
     for _ in range(_MOST_PARTS):
@@ -66,7 +66,7 @@ def prefix(line: str, zone: tzinfo = UTC) -> Prefix:
         if ts is None and match["y"]:
             ts = _seconds(match, zone)
         at = match.end()
-    # frames of a traceback stand in by two blanks: those belong to the words
+    # frames of a traceback are indented by two blanks, which belong to the text
     while at > 0 and line[at - 1] in " \t" and at < len(line) and _frame(line, at):
         at -= 1
     return Prefix(at, rank, ts)

@@ -1,11 +1,10 @@
 """Reads training progress from a job's own output: epochs, steps, losses and other metrics.
 
 `PATTERNS` pick candidate lines in the one pass over a log; `Parser` reads those lines. docs/how-to/progress.md lists
-the programs whose lines it knows, and where the wording of each is from.
+the supported programs and the sources of their wordings.
 
-Of a line with several metrics come one training loss and one validation loss (the whole one before its parts), or,
-if it has no loss, one other metric. Of ``0.12 (0.15)``, a value and its running mean, the first is taken, in a
-validation the second.
+A line with several metrics yields one training loss and one validation loss (the total before its parts), or, without a
+loss, one other metric. Of ``0.12 (0.15)``, a value and its running mean, the first is used, in a validation the second.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ PATTERNS: tuple[bytes, ...] = (
     # rounds of boosting
     rb"(?i)\[\d{1,7}\]\t[a-z]",
     rb"\[Info\] Iteration:\d",
-    # Caffe prints the iteration of a test on the line before it; darknet
+    # Caffe prints the iteration of a test on the preceding line; darknet
     rb"Iteration \d{1,9}, Testing net",
     rb"\d, \d{1,6}\.\d{1,8} avg",
     # tables: the heading, and rows of at least two numbers
@@ -125,17 +124,17 @@ _HEADING_WORDS = frozenset(("epoch", "iter", "iteration", "step"))
 class Parser:
     """Reads the candidate lines of one log, in their order.
 
-    Some lines only mean something after others: Keras prints the epoch above its bars, tables name their columns once.
+    Some lines depend on previous ones: Keras prints the epoch above its bars, tables name their columns once.
 
     Args:
-        zone: of stamps that name none.
+        zone: of timestamps without one.
     """
 
     def __init__(self, zone: tzinfo = UTC) -> None:
         self._zone = zone
         self._epoch: float | None = None
         self._epochs: float | None = None
-        self._bar_total: str | None = None  # of the Keras bar that has run to its end in this epoch
+        self._bar_total: str | None = None  # of the Keras bar that has completed in this epoch
         self._bar_second = "", ""
         self._columns: list[Name] = []
         self._column_names: list[str] = []
@@ -145,12 +144,12 @@ class Parser:
         """Read one candidate line.
 
         Args:
-            line: one line, or one piece between carriage returns; only its first `LINE_LIMIT` characters are looked at.
+            line: one line, or one piece between carriage returns; only its first `LINE_LIMIT` characters are used.
             line_no: 1-based, passed on.
 
         Returns:
-            Nothing if the line states no training, or is one more of a bar's lines within a second and not its
-            last; else one step, or two with the same line number if it shows a training and a validation loss.
+            Nothing if the line shows no training, or is one of several updates of a bar within a second and not the
+            last; else one step, or two with the same line number for a training and a validation loss.
         """
         text = line[:LINE_LIMIT]
         if "\x1b" in text:
@@ -214,7 +213,7 @@ class Parser:
         return steps_of(line, metrics, line_no)
 
     def _fill(self, text: str, line: Line) -> None:
-        """Counters that are no name and number: ``[1,  2000] loss``, ``[100] loss=0.3``, ``loss: 0.3  [ 64/60000]``."""
+        """Parse counters without a name: ``[1,  2000] loss``, ``[100] loss=0.3``, ``loss: 0.3  [ 64/60000]``."""
         if line.epoch is None and line.step is None:
             two = _TWO.search(text)
             if two:
@@ -354,13 +353,13 @@ class Parser:
 
 
 def _alone(text: str, metrics: list[LineMetric]) -> list[LineMetric]:
-    """A loss without any counter counts where the line begins with it, as in ``val_loss: 0.31``."""
+    """Return a loss without any counter if the line begins with it, as in ``val_loss: 0.31``."""
     head = len(text) - len(body(text))
     return [found for found in metrics if found.clear and found.start - head <= len(found.name)]
 
 
 def _boosting(text: str, line_no: int) -> list[Step]:
-    """LightGBM's ``[10] valid_0's l2: 0.24``, XGBoost's ``[10] train-rmse:0.24``, LightGBM's own program."""
+    """Parse LightGBM's ``[10] valid_0's l2: 0.24``, XGBoost's ``[10] train-rmse:0.24``, LightGBM's own program."""
     head = _BOOST_INFO.search(text) or _ROUND.match(text, len(text) - len(body(text)))
     if not head:
         return []
@@ -383,7 +382,7 @@ def _boosting(text: str, line_no: int) -> list[Step]:
 def _of_cntk(found: re.Match[str], line_no: int) -> list[Step]:
     epoch, epochs, batch, what, name, value = found.groups()
     if name_of(name).kind != "loss":
-        name = f"criterion {name}"  # CNTK prints the network's own name of what it trains on first
+        name = f"criterion {name}"  # CNTK first prints the network's own name of its training criterion
     if what == "Validat":
         name = f"validate {name}"
     return [Step(line_no, float(epoch), float(epochs), int(batch) if batch else None, None, name, number(value))]

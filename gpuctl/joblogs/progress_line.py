@@ -47,11 +47,11 @@ class LineMetric(NamedTuple):
     """A metric of a line.
 
     Attributes:
-        name: as printed, with the words before it that belong to it.
+        name: as printed, with preceding words that belong to it.
         value: may be NaN or infinite.
-        kind: what the name means.
-        start: where its last word begins.
-        clear: a colon or an equals sign stands before the number, and the number has a fraction.
+        kind: meaning of the name.
+        start: start of its last word.
+        clear: whether a colon or an equals sign precedes the number, and the number has a fraction.
     """
 
     name: str
@@ -62,7 +62,7 @@ class LineMetric(NamedTuple):
 
 
 class Line:
-    """Counters and metrics of one line, taken together."""
+    """Counters and metrics of one line."""
 
     __slots__ = ("_epoch_rank", "_step_rank", "elapsed", "epoch", "epochs", "other", "step", "steps", "train", "valid")
 
@@ -78,8 +78,8 @@ class Line:
         self._epoch_rank = self._step_rank = 99
 
     def counter(self, kind: Name, value: float, total: str | None, inner: str | None, inner_total: str | None) -> None:
-        """Take a count if its name is the best so far; the rest as in ``value/total [inner/inner_total]``."""
-        if not -MOST < value < MOST:  # also what is not a number
+        """Record a count if its name is the best so far; the rest as in ``value/total [inner/inner_total]``."""
+        if not -MOST < value < MOST:  # also for values that are not numbers
             return
         if kind.kind == "epoch" and kind.rank < self._epoch_rank and 0 <= value < MOST_EPOCHS:
             self._epoch_rank, self.epoch = kind.rank, value
@@ -97,7 +97,7 @@ class Line:
             self.elapsed = value
 
     def metric(self, found: LineMetric) -> None:
-        """Take a metric, if none of its kind is better."""
+        """Record a metric, if none of its kind is better."""
         kind = found.kind
         if kind.kind == "other":
             self.other = self.other or found
@@ -137,7 +137,7 @@ def pairs(text: str, line: Line) -> None:
                 if before:
                     word, kind = f"{before} {word}", kind._replace(valid=True)
             if kind.kind in _METRICS:
-                # in a validation, the running mean is what it comes to; of training it lags
+                # in a validation, the running mean is the result; in training it lags
                 printed = found[5] if kind.valid and found[5] else found[3]
                 line.metric(LineMetric(word, number(printed), kind, start, found[2] is not None and "." in found[3]))
         else:
@@ -150,7 +150,7 @@ def pairs(text: str, line: Line) -> None:
 
 
 def _split(found: re.Match[str], line: Line) -> str:
-    """Take ``Train: 3 [ 10/391]`` and ``Test: [ 10/391]`` of timm and PyTorch's examples; what its metrics are of."""
+    """Parse ``Train: 3 [ 10/391]`` and ``Test: [ 10/391]`` of timm and PyTorch's examples, with their metrics' kind."""
     if found[6]:
         line.counter(Name("epoch", 1), number(found[3]), None, found[6], found[7])
     else:
@@ -160,8 +160,9 @@ def _split(found: re.Match[str], line: Line) -> str:
 
 
 def _before(text: str, start: int, first: int, last: int) -> str:
-    """Return the word that states that a metric is of a validation: just before it, or at the line's beginning."""
-    if not any(stem in text for stem in _TEST_STEMS):  # most lines, and far quicker than to search
+    """Return the word that marks a metric as a validation's: just before it, or at the line's beginning."""
+    # most lines have none, and this check is far quicker than a search
+    if not any(stem in text for stem in _TEST_STEMS):
         return ""
     test_word = _TESTS.search(text, max(last, 0), start) or _TESTS.search(text, 0, first if first >= 0 else start)
     if not test_word:
@@ -170,7 +171,7 @@ def _before(text: str, start: int, first: int, last: int) -> str:
 
 
 def _joined(text: str, start: int, word: str, kind: Name) -> tuple[str, Name]:
-    """The name with the words before it that belong to it: ``val loss``, ``best val loss``, ``valid_0's l2``."""
+    """Return the name with preceding words that belong to it: ``val loss``, ``best val loss``, ``valid_0's l2``."""
     at = start
     for _ in range(2):
         if at < 2 or text[at - 1] != " ":
@@ -185,7 +186,7 @@ def _joined(text: str, start: int, word: str, kind: Name) -> tuple[str, Name]:
 
 
 def body(text: str) -> str:
-    """The line without stamps, ranks, levels and names of loggers before it."""
+    """Return the line without its prefix of timestamps, ranks, levels and logger names."""
     at = 0
     for _ in range(_PREFIXES):
         found = _PREFIX.match(text, at)
@@ -196,7 +197,7 @@ def body(text: str) -> str:
 
 
 def steps_of(line: Line, metrics: Iterable[LineMetric], line_no: int) -> list[Step]:
-    """One step for each metric."""
+    """Return one step for each metric."""
     return [
         Step(line_no, line.epoch, line.epochs, line.step, line.steps, found.name, found.value, line.elapsed)
         for found in metrics

@@ -1,6 +1,6 @@
-"""Words, numbers and stamps of lines that show training progress: what a name means, when a line was printed.
+"""Words, numbers and timestamps of lines of training progress: meanings of names, times of lines.
 
-Every expression here has bounded repeats and none inside another: the time for a line grows with its length only.
+Every expression here has bounded repeats without nesting: the time per line is linear in its length.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ Kind = Literal["epoch", "epochs", "step", "steps", "loss", "other", "elapsed", "
 
 
 class Name(NamedTuple):
-    """What the name before a number means.
+    """The meaning of the name before a number.
 
     Attributes:
-        kind: ``loss`` if lower is better, ``other`` for accuracies and the like, ``nothing`` for what is no metric.
-        rank: among several of the kind in one line the lowest is taken.
-        valid: it states that it is of validation or test data.
-        train: it states that it is of training data.
+        kind: ``loss`` if lower is better, ``other`` for accuracies and the like, ``nothing`` if not a metric.
+        rank: the lowest among several of the kind in one line is used.
+        valid: whether it names validation or test data.
+        train: whether it names training data.
     """
 
     kind: Kind
@@ -56,7 +56,7 @@ _LIKE_LOSSES = frozenset(
         *("deviance", "elbo"),
     )
 )
-_ERRORS = frozenset(("error", "err", "errs"))  # rates of errors, the other side of an accuracy
+_ERRORS = frozenset(("error", "err", "errs"))  # error rates, the complement of an accuracy
 _OTHERS = frozenset(
     (
         "acc",
@@ -142,7 +142,7 @@ def _counter(parts: list[str]) -> Name:
 
 
 def joins(word: str) -> bool:
-    """Whether a word before a metric's name belongs to it: ``val`` in ``val loss``, ``best`` in ``best loss``."""
+    """Return whether a word before a metric's name belongs to it: ``val`` in ``val loss``, ``best`` in ``best acc``."""
     if "=" in word or ":" in word:
         return False
     parts = frozenset(_PARTS.split(word.lower()))
@@ -150,7 +150,7 @@ def joins(word: str) -> bool:
 
 
 def number(text: str) -> float:
-    """A printed number, ``,`` grouping thousands."""
+    """Parse a printed number, ``,`` grouping thousands."""
     return float(text.replace(",", ""))
 
 
@@ -160,7 +160,7 @@ _LARGE = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
 
 def count(text: str) -> int | None:
-    """A count of tqdm's: ``45``, ``1.20k``, ``3.4M``; None for ``?`` and for more than anyone counts."""
+    """Parse a count of tqdm: ``45``, ``1.20k``, ``3.4M``; None for ``?`` and for absurdly large ones."""
     large = _LARGE.get(text[-1:])
     try:
         value = float(text[:-1]) * large if large else float(text)
@@ -181,11 +181,11 @@ _HEAD = 96
 
 
 def stamp(text: str, zone: tzinfo) -> float | None:
-    """Seconds since 1970 of the line's own stamp; None if it has none, or one without a year.
+    """Return the line's own timestamp in seconds since 1970; None if it has none, or one without a year.
 
     Args:
-        text: the line. Of lines with braces all is searched, of others the beginning.
-        zone: of stamps that name none. Of an hour that a clock change repeats, the earlier reading.
+        text: the line. All of a line with braces is searched, else its beginning.
+        zone: of timestamps without one. In an hour that a clock change repeats, the earlier reading.
     """
     head = text if "{" in text else text[:_HEAD]
     years = "20" in head or "19" in head  # most lines have no year, and checking for one is far quicker than a search
@@ -210,7 +210,7 @@ def stamp(text: str, zone: tzinfo) -> float | None:
 
 def _when(found: re.Match[str], zone: tzinfo) -> float | None:
     year, month, day, first, second, late_year, hour, minute, seconds, fraction, offset = found.groups()
-    if late_year:  # month first, as Python's examples and CNTK print it, unless that cannot be
+    if late_year:  # month first, as in Python's examples and CNTK, unless impossible
         year, month, day = (late_year, first, second) if int(first) <= 12 else (late_year, second, first)
     if offset in {"Z", "UTC"}:
         zone = timezone.utc  # noqa: UP017 - mypy knows this one as a tzinfo everywhere

@@ -1,8 +1,8 @@
-"""Whether a failure would show on one GPU, and whether a retry may succeed, by the reason of the failure.
+"""Whether a failure would occur on one GPU, and whether a retry may succeed, by the reason of the failure.
 
-Derived from the meaning of each reason (docs/how-to/failures.md), not measured: a mistake in a program, its arguments
-or its set-up shows wherever it runs and fails again; what happens between processes shows only if there are several;
-what a node, the network or the storage does may be over the next time. An unknown failure has no place and may pass.
+Derived from the meaning of each reason (docs/how-to/failures.md), not measured: an error in a program, its arguments or
+its set-up occurs anywhere and fails again; a failure between processes occurs only if there are several; a fault of a
+node, the network or the storage may be over next time. An unknown failure has no place and may pass.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _NEVER = frozenset({"cpu_out_of_memory"})
 
 
 def where_it_shows(reason: str | None, category: str | None) -> Place:
-    """Where a failure shows, by its reason and the possible origins of this very failure.
+    """Return where a failure would occur, by its reason and its possible origins.
 
     Args:
-        reason: as `gpuctl.joblogs.table` names it; None: not known.
+        reason: as `gpuctl.joblogs.table` names it; None: unknown.
         category: origins, joined by ``+``; a signature may be narrower than its reason.
     """
     origins = set((category or "").split("+")) - {""}
@@ -56,7 +56,7 @@ def where_it_shows(reason: str | None, category: str | None) -> Place:
 
 
 def may_pass(reason: str | None, category: str | None) -> bool:
-    """Whether a retry may get past a failure; arguments as for `where_it_shows`."""
+    """Return whether a retry may get past a failure; arguments as for `where_it_shows`."""
     if reason in _NEVER or reason in SAME_AGAIN:
         return False
     return reason not in INPUTS or "infrastructure" in (category or "infrastructure").split("+")

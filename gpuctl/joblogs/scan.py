@@ -1,8 +1,8 @@
-"""One linear pass over a job's output: which signatures are in it, and where.
+"""One linear pass over a job's output: the signatures in it, and their positions.
 
-All signatures and all forms of progress lines are compiled into one Hyperscan database, whose time a byte does not
-depend on how many there are or what the text is. Lines are looked at one by one only if it found something. The stored
-lines are bounded: a few lines per signature, and the end of the log.
+All signatures and all forms of progress lines are compiled into one Hyperscan database, whose time per byte depends
+neither on their number nor on the text. Only lines with a match are processed one by one. The stored lines are bounded:
+a few lines per signature, and the end of the log.
 """
 
 from __future__ import annotations
@@ -90,10 +90,10 @@ class Scanner:
     """Compiled signatures. One is enough for any number of logs; not to be shared between threads.
 
     Args:
-        table: what to look for.
+        table: the signatures.
 
     Raises:
-        InputError: a pattern is none that Hyperscan takes; names its signature.
+        InputError: Hyperscan rejects a pattern; the message names its signature.
     """
 
     def __init__(self, table: Table) -> None:
@@ -137,11 +137,11 @@ class Scanner:
 
         Args:
             stream: its bytes, decompressed.
-            on_step: is given every line of training progress.
-            zone: of stamps that carry none; UTC unless given.
+            on_step: called with every line of training progress.
+            zone: of timestamps without one; default UTC.
 
         Returns:
-            what was found; of `Scan.matches`, at most 2 x `MOST_HITS` per signature.
+            the result; `Scan.matches` has at most 2 x `MOST_HITS` per signature.
         """
         log = _Log(self, on_step, zone or UTC)
         rest, following = b"", stream.read(CHUNK)
@@ -150,7 +150,7 @@ class Scanner:
             log.result.size += len(chunk)
             text = rest + chunk
             cut = max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
-            # the last line of a log belongs to what stands above it, whether it has an end or not
+            # the last line of a log belongs to the preceding text, whether it has an end or not
             cut = before_traceback(text, cut) if following else cut and len(text)
             if cut:
                 log.block(text[:cut])
@@ -179,7 +179,7 @@ class Scanner:
         return {name for name, words in found.items() if words is None or words.match(line, begin)}
 
     def signatures_in(self, texts: Iterable[str]) -> list[tuple[Signature, str]]:
-        """Return the signatures of causes that state most of some texts, each with its text."""
+        """Return the strongest signatures of causes in some texts, each with its text."""
         found: dict[str, tuple[Signature, str]] = {}
         for text in texts:
             entries = [self.table.signatures[name] for name in sorted(self.find(text))]
@@ -194,7 +194,7 @@ class Scanner:
         """Check signatures against their own examples.
 
         Raises:
-            InputError: an example is not found, or a line that must not be found is; names the signature.
+            InputError: an example does not match, or a line that must not match does; the message names the signature.
         """
         for signature in signatures:
             for line in signature.examples:
@@ -206,7 +206,7 @@ class Scanner:
 
     def _blame(self, error: Exception) -> None:
         """Find the signature whose pattern does not compile, and raise an error that names it."""
-        # those of the user come last, and gpuctl's compile
+        # the user's signatures are last, and gpuctl's compile
         for entry in reversed([*self.table.signatures.values()]):
             try:
                 hyperscan.Database().compile(expressions=[entry.pattern.encode()], flags=[_flags(entry)])
@@ -273,7 +273,7 @@ class _Log:
         self._in_long = False
 
     def block(self, raw: bytes) -> None:
-        """Take whole lines; only the last of a log may lack its end."""
+        """Process whole lines; only the last line of a log may lack its end."""
         self._scan(raw)
         ends = raw.count(b"\n")
         self.result.lines += ends
@@ -281,7 +281,7 @@ class _Log:
             self._in_long = False
 
     def piece(self, raw: bytes) -> None:
-        """Process a piece of a line over the limit; later calls bring the rest."""
+        """Process a part of a line over the limit; later calls pass the rest."""
         if not self._in_long:
             self.result.long_lines += 1
             self._in_long = True
@@ -339,7 +339,7 @@ class _Log:
             self._add(hit._replace(alone=rank), self._ordinary[rank] + seen)
 
     def _chosen(self, block: Block, rows: np.ndarray, numbers: np.ndarray, kinds: np.ndarray) -> np.ndarray:
-        """Choose the lines to read one by one: all, except if one pattern matches very many lines of a block."""
+        """Select the lines to process one by one: all, unless one pattern matches very many lines of a block."""
         chosen = np.ones(len(rows), bool)
         steps = np.unique(rows[kinds == _STEP])
         self.result.step_lines += len(steps)
@@ -372,7 +372,7 @@ class _Log:
     def _line(
         self, block: Block, row: int, found: dict[int, int], pending: list[_Hit], anchors: list[tuple[int, int]]
     ) -> None:
-        """Look at one line in which something was found."""
+        """Process one line with a match."""
         begin, stop = block.bounds(row)
         end, line_no = min(found.values()), int(block.number_of[row])
         window = max(begin, min(end - _LINE_LIMIT // 2, stop - _LINE_LIMIT))
@@ -456,14 +456,14 @@ class _Log:
             if added:
                 weaker = {id(hit) for row in one.span for hit in by_row.get(row, ()) if decoded or self._gives_way(hit)}
                 pending = [hit for hit in pending if id(hit) not in weaker]
-            raised = one.ending.rank is None  # a launcher's word is no exception of the rank that it blames
+            raised = one.ending.rank is None  # a launcher's message is not an exception of the rank that it blames
             for name, text in added:
                 match = head._replace(signature=name, text=shown(text, 0))
                 pending.append(_Hit(one.row, self._scanner.numbers[name], match, raised))
         return [hit for hit in pending if hit.row not in ignored]
 
     def _gives_way(self, hit: _Hit) -> bool:
-        """Whether a hit names only a class or a death, and an ending states more."""
+        """Return whether a hit names only a class or a death, and an ending states more."""
         entry = self._entries[hit.number]
         return isinstance(entry, Signature) and entry.tier in CAUSES and entry.fallback > 1
 
@@ -474,7 +474,7 @@ class _Log:
             if step.metric in KINDS:
                 continue
             self.result.steps += 1
-            # a bar is printed once more when its program dies
+            # a bar is printed again when its program dies
             key = (step.epoch, step.step, step.metric, step.value)
             if key != self._step_key:
                 self._step_key = key
@@ -494,7 +494,7 @@ class _Log:
         (found.first if len(found.first) < MOST_HITS else found.last).append((hit, ordinary))
         entry = self._entries[hit.number]
         if hit.raised and isinstance(entry, Signature) and entry.tier in {Tier.ROOT, Tier.ERROR}:
-            # a process ends with the exception that it does not catch: one with ordinary output after it was caught
+            # a process ends with an uncaught exception: one with ordinary output after it was caught
             line_no, before = self._raised.get(match.rank, (0, ordinary))
             if ordinary > before:
                 self._went_on[match.rank] = line_no
@@ -515,7 +515,7 @@ class _Log:
             self._tail = self._tail[cut:]
 
     def finish(self) -> Scan:
-        """State what was found."""
+        """Return the result of the pass."""
         result = self.result
         if self._tail and not self._tail.endswith(b"\n"):
             result.lines += 1
@@ -531,7 +531,7 @@ class _Log:
         return result
 
     def _last_words(self, telling: Sequence[Match]) -> list[Match]:
-        """Match lines that may describe the failure as if they were marked as errors."""
+        """Match candidate lines of a failure as if they were marked as errors."""
         found = []
         for line in telling:
             words = line.text[prefix(line.text).end :]
@@ -566,7 +566,7 @@ def _kind(entry: Signature | str) -> int:
 
 
 def _spread(rows: np.ndarray, most: int) -> np.ndarray:
-    """Return so many rows at most, evenly spaced, the last one among them."""
+    """Return at most `most` rows, evenly spaced, including the last one."""
     if len(rows) <= most:
         return rows
     return rows[np.unique(np.linspace(0, len(rows) - 1, most).astype(np.int64)[::-1])]

@@ -1,4 +1,4 @@
-"""Loads signature tables: TOML files that map what programs print to why they failed."""
+"""Loads signature tables: TOML files that map programs' output to reasons of failure."""
 
 from __future__ import annotations
 
@@ -33,20 +33,19 @@ class Tier(StrEnum):
     """Weight of a signature's line as evidence."""
 
     ROOT = "root"
-    """Says by itself why the program failed."""
+    """By itself explains why the program failed."""
     ERROR = "error"
     """An error that something else may have caused, or that programs often survive."""
     SYMPTOM = "symptom"
-    """Says that another process died first, or no longer answers."""
+    """Shows that another process died first, or no longer answers."""
     GENERIC = "generic"
-    """Says that the program died, not why: a traceback, a core dump, an exit code."""
+    """Shows that the program died, not why: a traceback, a core dump, an exit code."""
     HARMLESS = "harmless"
-    """Its line is no evidence of a failure, whatever else is found in it."""
+    """Its line is no evidence of a failure, whatever other signatures it matches."""
     RECOVERED = "recovered"
-    """What went before was overcome."""
+    """The program overcame earlier errors."""
     SUCCESS = "success"
-    """The program states that it ended well; counts where a log ends with it and nobody states that the attempt
-    failed."""
+    """The program reports success; counts if a log ends with it and no source states that the attempt failed."""
     NOISE = "noise"
     """Part of what is printed around a failure; neither evidence nor ordinary output."""
 
@@ -63,7 +62,7 @@ class Reason:
         slug: its name in tables and JSON.
         title: for people.
         categories: of `CATEGORIES`.
-        table7: what Table 7 of the ATC'19 paper calls it; None if it is not in it.
+        table7: its name in Table 7 of the ATC'19 paper; None if absent.
     """
 
     slug: str
@@ -78,20 +77,20 @@ class Signature:
 
     Attributes:
         id: unique.
-        tier: what it is worth.
-        pattern: in Hyperscan's syntax; found within one line. Empty if a reader of a format finds it
+        tier: its weight as evidence.
+        pattern: in Hyperscan's syntax; matches within one line. Empty if a reader of a format finds it
             (`gpuctl.joblogs.structure`).
         reason: slug; None for tiers that give none.
-        start: it stands at the beginning of the line, after stamps, levels and ranks.
-        caseless: upper and lower case are the same.
-        label: it counts only in a line that is marked as an error's (``ValueError: ``, ``[ERROR] ``, ``fatal: ``).
+        start: it must be at the beginning of the line, after timestamps, levels and ranks.
+        caseless: ignore case.
+        label: it counts only in a line that is marked as an error (``ValueError: ``, ``[ERROR] ``, ``fatal: ``).
         fallback: 1 (true): it names a class of errors, and does not count on a line in which another one is found;
             2: so wide a class (a built-in exception, words in a class's name) that those with 1 take its place too.
-        final: a cluster manager states with it that it has ended the job or container: no program survives such a line.
+        final: a cluster manager's message that it ended the job or container: no program survives it.
         category: narrower than the reason's; None: the reason's own.
-        examples: whole lines in which it is found.
-        never: lines that look alike in which it is not.
-        source: where the wording is from.
+        examples: whole lines that match.
+        never: similar lines that must not match.
+        source: source of the wording.
     """
 
     id: str
@@ -111,13 +110,13 @@ class Signature:
 
 @dataclass(frozen=True)
 class Table:
-    """All signatures that a scan looks for, and the reasons they give.
+    """All signatures of a scan, and their reasons.
 
     Attributes:
-        version: release and digest; two tables with one version find the same.
+        version: release and digest; tables with the same version give the same results.
         reasons: by slug.
         signatures: by id.
-        learned: whether the learned reader of last words answers where signatures would guess.
+        learned: whether the learned model classifies last lines where signatures would guess.
     """
 
     version: str
@@ -137,12 +136,12 @@ def load(extra: Sequence[Path] = (), *, learned: bool = True) -> Table:
     """Load gpuctl's own tables, then the user's.
 
     Args:
-        extra: TOML files with ``[[signature]]`` and, for reasons of their own, ``[reason.SLUG]``. A signature whose id
-            is known already takes the place of that one.
-        learned: as of `Table`.
+        extra: TOML files with ``[[signature]]`` and, for reasons of their own, ``[reason.SLUG]``. A signature replaces
+            an existing one with the same id.
+        learned: see `Table`.
 
     Raises:
-        InputError: a file cannot be read, or states something that no table has; names file and signature.
+        InputError: a file cannot be read, or has an unknown entry; the message names file and signature.
     """
     own = _own()
     digest, reasons, signatures = own[0].copy(), dict(own[1]), dict(own[2])
@@ -155,7 +154,7 @@ def load(extra: Sequence[Path] = (), *, learned: bool = True) -> Table:
 
 @cache
 def _own() -> tuple[hashlib._Hash, Mapping[str, Reason], Mapping[str, Signature]]:
-    """Gpuctl's own tables and their digest: read once, which takes a third of a second."""
+    """Return gpuctl's own tables and their digest: read once, which takes a third of a second."""
     digest = hashlib.sha256()
     reasons: dict[str, Reason] = {}
     signatures: dict[str, Signature] = {}
@@ -172,7 +171,7 @@ def _own() -> tuple[hashlib._Hash, Mapping[str, Reason], Mapping[str, Signature]
 
 
 def _of_formats(reasons: Iterable[str]) -> dict[str, Signature]:
-    """The signatures of endings that readers of formats find, and of what else the last words state."""
+    """Return the signatures of endings that formats find, and of other last lines."""
     made = [Signature(PREFIX + form.name, Tier.NOISE, "", source=form.source) for form in launchers.FORMATS]
     for form in FORMATS:
         if form not in launchers.FORMATS:

@@ -1,8 +1,8 @@
-"""Clusters lines that differ only in what varies from job to job: numbers, paths, addresses, names.
+"""Clusters lines that differ only in variable parts: numbers, paths, addresses, names.
 
-After Drain (He et al., ICWS 2017): lines of one length that begin alike are compared word by word with the templates
-that are there; near enough, the words that differ become variable. Drain's tree is cut at the first word, because the
-lines here are few: the informative lines of logs without a known signature.
+After Drain (He et al., ICWS 2017): lines of equal length and first word are compared word by word with existing
+templates; if similar enough, differing words become variable. Drain's tree is cut at the first word, because there are
+few lines: the informative lines of logs without a known signature.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MASKS = (
 
 
 def is_informative(line: str) -> bool:
-    """Whether a line seems to describe what went wrong."""
+    """Return whether a line seems to describe what went wrong."""
     return _INFORMATIVE.search(line[:_LINE_LIMIT]) is not None
 
 
@@ -45,8 +45,8 @@ class Cluster:
     """Lines of one template.
 
     Attributes:
-        template: its words, `ANY` for those that vary.
-        members: places of its lines in what was given.
+        template: its words, `ANY` for variable ones.
+        members: indices of its lines in the input.
     """
 
     template: str
@@ -57,7 +57,7 @@ def cluster(lines: Sequence[str]) -> list[Cluster]:
     """Group lines by template.
 
     Args:
-        lines: one line each; stamps and ranks before the words do not count.
+        lines: one line each; timestamps and ranks before the text do not count.
 
     Returns:
         the clusters, the largest first; every line is in exactly one. The same for the same lines in the same order.

@@ -44,7 +44,7 @@ class Rule:
     Attributes:
         first_s: seconds of the first run; 0: none.
         pool: GPUs reserved for it.
-        retry: confidence from which a reason that no retry overcomes ends its job; 0: all retries are made.
+        retry: confidence from which a permanent reason ends its job; 0: all retries are made.
     """
 
     first_s: float = 0.0
@@ -83,7 +83,7 @@ class RuleEffect:
 
 
 def compare(workload: Workload, base: Outcome, mine: Outcome) -> RuleEffect:
-    """Compare a replay under a rule with the one without, job by job."""
+    """Compare a replay under a rule with the one without it, job by job."""
     before, after = jobs_of(base), jobs_of(mine)
     ended = np.zeros(workload.size, np.bool_)
     lines = mine.log.lines
@@ -160,7 +160,7 @@ def caught_gpu_s(workload: Workload, fate: Ints) -> Floats:
 
 
 def retries(workload: Workload, known: Failures, sure: float) -> Ints:
-    """Fate of the retry after each segment: a number of `RETRIES`; -1: it does not fail, or is the last one.
+    """Return the fate of the retry after each segment: a number of `RETRIES`; -1: no failure, or the last segment.
 
     Args:
         workload: the jobs.

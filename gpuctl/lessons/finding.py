@@ -1,4 +1,4 @@
-"""The finding of a lesson: answers with intervals, the inputs that they rest on, and its own tables."""
+"""The finding of a lesson: answers with intervals, their inputs, and its own tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ measurement; extrapolated from other jobs of the trace; recorded as such; or not
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with the ends of its 90 % interval; None: not known."""
+    """A value with the ends of its 90 % interval; None: unknown."""
 
     value: float | None
     low: float | None = None
@@ -27,7 +27,7 @@ class Estimate:
 
     @property
     def shown(self) -> Literal["saves", "costs", "no saving shown", "not known"]:
-        """Its verdict as a saving: only what the whole interval supports."""
+        """Return its verdict as a saving: only the part that the whole interval supports."""
         if self.value is None or self.low is None or self.high is None:
             return "not known"
         return "saves" if self.low > 0 else "costs" if self.high < 0 else "no saving shown"
@@ -42,13 +42,13 @@ class Answer:
 
     Attributes:
         lesson: key of the lesson.
-        rule: what would be done, in fixed words.
-        jobs: how many jobs were compared one by one.
-        gpu_hours: saved in all, over the trace.
-        share_pct: the same as a share of the GPU-hours of the baseline; None: not known.
+        rule: the action, in fixed words.
+        jobs: number of jobs compared one by one.
+        gpu_hours: total savings over the trace.
+        share_pct: the same as a share of the GPU-hours of the baseline; None: unknown.
         wait_h: hours of waiting saved, mean of the jobs.
-        because: what it rests on, one sentence.
-        baseline: what it is compared with.
+        because: its basis, one sentence.
+        baseline: the baseline of the comparison.
     """
 
     lesson: str
@@ -63,15 +63,15 @@ class Answer:
 
 @dataclass(frozen=True)
 class Input:
-    """What an answer rests on; one row of the table ``lesson_inputs``.
+    """The basis of an answer; one row of the table ``lesson_inputs``.
 
     Attributes:
         lesson: key of the lesson.
-        what: what the input is, in fixed words.
+        what: name of the input, in fixed words.
         unit: of the value, ``-`` for a share.
         estimate: the value and its interval; an input that has none is assumed or inferred.
-        origin: how it is known.
-        basis: what it was measured on, or by which rule it was found, one sentence.
+        origin: its origin.
+        basis: the data or the rule behind it, one sentence.
     """
 
     lesson: str
@@ -89,7 +89,7 @@ class Finding:
     Attributes:
         answers: the rows that it adds to ``lessons``, the best rule first; none if the trace does not show it.
         inputs: the rows that it adds to ``lesson_inputs``.
-        tables: its own, in its own section.
+        tables: its own tables, in its own section.
         warnings: caveats of its figures.
     """
 

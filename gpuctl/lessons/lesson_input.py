@@ -41,9 +41,9 @@ class Case:
         workload: the jobs that can be replayed.
         nodes: the cluster that they are replayed on.
         options: the user's settings of the site, for analyses.
-        notify: called with a line for the user when something long begins.
-        processes: at most so many replays at a time; None: as many as there are processors.
-        overhead: the model of what a preemption or migration costs (`gpuctl.replay.models.preemption_cost`).
+        notify: called with a line for the user before a long step.
+        processes: most replays at a time; None: one per processor.
+        overhead: the cost model of preemptions and migrations (`gpuctl.replay.models.preemption_cost`).
     """
 
     store: Store
@@ -62,7 +62,7 @@ class Case:
 
         Args:
             rules: parameters as texts; empty: the baseline.
-            workload: other jobs than the case's, of the same nodes.
+            workload: jobs in place of the case's, on the same nodes.
             models: other arguments of `gpuctl.replay.run.replay`: ``rates`` and so on.
         """
         arguments = {"overhead": self.overhead, "skip_unplaceable": True, **models}
@@ -75,7 +75,7 @@ class Case:
             )  # fmt: skip
 
     def blocks(self) -> tuple[Ints, str]:
-        """The block of each job for resampling, numbered from 0, and the kind of blocks: week, day or jobs."""
+        """Return the block of each job for resampling, numbered from 0, and the kind of blocks: week, day or jobs."""
         return blocks_of(self.workload)
 
 
@@ -93,12 +93,12 @@ def open_case(
 
     Args:
         store: the store.
-        cluster: which; may be None if it has only one.
+        cluster: name of the cluster; may be None if it has only one.
         site: the user's settings, fields of `Options`: ``quotas``, ``racks`` and so on.
         notify: see `Case`.
         processes: see `Case`.
         overhead: see `Case`.
-        reasons: find out why attempts failed, by the logs in the store.
+        reasons: classify failed attempts by the logs in the store.
 
     Raises:
         UsageError: the store has no such cluster, or several and none is named; the log names no nodes.
@@ -124,7 +124,7 @@ class Jobs:
         run_s: on GPUs.
         gpu_s: GPU-seconds held.
         submit_s: when it was submitted.
-        stretches: how many independent ones the replay holds (`gpuctl.replay.results.intervals.stretches`).
+        stretches: number of independent stretches of the replay (`gpuctl.replay.results.intervals.stretches`).
     """
 
     wait_s: Floats
@@ -149,7 +149,7 @@ def jobs_of(outcome: Outcome) -> Jobs:
 
 
 def blocks_of(workload: Workload) -> tuple[Ints, str]:
-    """The block of each job: calendar weeks if there are at least `ENOUGH`, else days, else equally many jobs."""
+    """Return the block of each job: calendar weeks if at least `ENOUGH`, else days, else equally many jobs."""
     zero = workload.origin.timestamp() if workload.origin is not None else 0.0
     at = np.asarray(workload.submit) + zero
     # the first of January 1970 was a Thursday: weeks begin on Mondays

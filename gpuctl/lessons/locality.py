@@ -91,7 +91,7 @@ _UNLIKE = note(
 
 
 def spread_speeds(measured: Slowdowns | None, end: str) -> SpreadSpeeds | str:
-    """The speeds that replays use: measured ones, or one end of their intervals; if there are none, recorded ones."""
+    """Return the speeds for replays: measured ones, or one end of their intervals; if there are none, recorded ones."""
     if measured is None:
         return "recorded"
     pairs = tuple((speed_of(measured, size, 1, end)[0], speed_of(measured, size, 2, end)[0]) for size in SIZES)
@@ -122,7 +122,7 @@ def _best_fixed(done: Sequence[LocalityReplay]) -> int:
 
 
 def _ends(case: Case, measured: Slowdowns, end: str, best: int) -> list[LocalityReplay]:
-    """The baseline, the best fixed rule and the named ones at one end of what was measured."""
+    """Replay the baseline, the best fixed rule and the named ones at one end of the measured interval."""
     rules = [BASE, RULES[best], *(rule for rule in RULES if rule.name in NAMED)]
     return _replay(case, rules, spread_speeds(measured, end))
 

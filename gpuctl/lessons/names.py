@@ -1,4 +1,4 @@
-"""The lessons by name, in their order, with their headings; for the command line, which loads nothing more for it."""
+"""The lessons by name, in order, with their headings; loads nothing else, for the command line."""
 
 LESSONS = {
     "locality": "Wait for locality or start now",

@@ -1,4 +1,4 @@
-"""Ratios of means among similar units: a Poisson regression with one level for each group of these, robust to clusters.
+"""Ratios of means among similar units: a Poisson regression with one level per group, robust to clusters.
 
 The model is ``mean(y) = level(group) * exp(x @ beta)``. The levels drop out of the likelihood given the group's sum, so
 that only groups with variation and a value above 0 inform ``beta``. ``y`` need not be counts: the estimate is

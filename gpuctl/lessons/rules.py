@@ -27,7 +27,7 @@ class Rule:
 
     Attributes:
         name: its key in tables.
-        text: what it does, in fixed words.
+        text: its action, in fixed words.
         params: of `philly`.
         threshold: minutes or attempts after which it gives up locality; None: it has none.
     """
@@ -42,17 +42,17 @@ BASE = Rule("philly", note("as in Philly: three attempts a level, back-off betwe
 
 
 def gpu_hours_saved(base: Jobs, other: Jobs) -> Floats:
-    """GPU-hours that each job holds less than under the baseline; NaN if it does not end under both."""
+    """Return the GPU-hours that each job holds less than under the baseline; NaN if it does not end under both."""
     return np.asarray((base.gpu_s - other.gpu_s) / HOUR_S)
 
 
 def wait_saved(base: Jobs, other: Jobs) -> Floats:
-    """Hours that each job waits less than under the baseline; NaN if it does not end under both."""
+    """Return the hours that each job waits less than under the baseline; NaN if it does not end under both."""
     return np.asarray((base.wait_s - other.wait_s) / HOUR_S)
 
 
 def wait_estimate(base: Jobs, other: Jobs, *, gpus: Ints | None = None) -> Estimate:
-    """Mean hours of waiting saved against the baseline; with `gpus`, their sum in GPU-hours."""
+    """Return mean hours of waiting saved against the baseline; with `gpus`, their sum in GPU-hours."""
     times = np.ones(base.wait_s.size) if gpus is None else gpus
     level = (base.wait_s + other.wait_s) / 2 / HOUR_S
     return savings.waited(wait_saved(base, other) * times, level * times, base, other, whole=gpus is not None)
@@ -68,7 +68,7 @@ def answer(
         rule: its text.
         pairs: baseline and rule, at the measured values, then at the ends of their intervals.
         block: of each job.
-        because: what it rests on.
+        because: its basis.
         waiting: whether it covers waiting.
     """
     gpu = [savings.total(gpu_hours_saved(*pair), block) for pair in pairs]

@@ -25,28 +25,28 @@ SEED = 22
 
 
 def total(saved: Floats, block: Ints) -> Estimate:
-    """The sum of what jobs save, with its interval over resampled blocks.
+    """Return the sum of the jobs' savings, with its interval over resampled blocks.
 
     Args:
-        saved: of each job; NaN: not comparable, and left out.
+        saved: savings of each job; NaN: not comparable, and left out.
         block: the block of each.
     """
     return _resampled(saved, block, mean=False)
 
 
 def mean(saved: Floats, block: Ints) -> Estimate:
-    """The mean of what jobs save, with its interval over resampled blocks; arguments as for `total`."""
+    """Return the mean of the jobs' savings, with its interval over resampled blocks; arguments as for `total`."""
     return _resampled(saved, block, mean=True)
 
 
 def waited(saved: Floats, level: Floats, *pair: Jobs, whole: bool = False) -> Estimate:
-    """Mean waiting saved, with the interval of replays; none if the trace is too short.
+    """Return the mean waiting saved, with the interval of replays; none if the trace is too short.
 
     Args:
         saved: of each job; NaN: not comparable, and left out.
-        level: what it scales with, such as the mean of both waits.
+        level: the quantity that it scales with, such as the mean of both waits.
         pair: the replays that it comes from.
-        whole: the sum in place of the mean.
+        whole: return the sum instead of the mean.
     """
     known = np.isfinite(saved) & np.isfinite(level)
     if not known.any():
@@ -61,7 +61,7 @@ def waited(saved: Floats, level: Floats, *pair: Jobs, whole: bool = False) -> Es
 
 
 def _resampled(saved: Floats, block: Ints, *, mean: bool) -> Estimate:
-    """A sum or mean, with the interval of a bootstrap-t over blocks.
+    """Return a sum or mean, with the interval of a bootstrap-t over blocks.
 
     Sums of few blocks are skewed, and percentiles of resampled sums are too narrow; the studentized deviation is
     therefore resampled (Efron and Tibshirani 1993, chapter 12).
@@ -90,14 +90,14 @@ def _resampled(saved: Floats, block: Ints, *, mean: bool) -> Estimate:
 
 
 def _error(drawn: Floats, sums: Floats, sizes: Floats, ratio: Floats) -> Floats:
-    """Standard error of each resample's ratio of sums, from the variation of its blocks."""
+    """Return the standard error of each resample's ratio of sums, from the variation of its blocks."""
     count = sums.size
     apart = drawn @ sums**2 - 2 * ratio * (drawn @ (sums * sizes)) + ratio**2 * (drawn @ sizes**2)
     return np.asarray(np.sqrt(np.maximum(apart, 0.0) * count / (count - 1)) / (drawn @ sizes))
 
 
 def hull(central: Estimate, others: Sequence[Estimate]) -> Estimate:
-    """The central value with the widest ends of all: an interval that also holds at the ends of an input's interval."""
+    """Return the central value with the widest ends: an interval that also holds at the ends of an input's interval."""
     every = [one for one in (central, *others) if one.low is not None and one.high is not None]
     if central.value is None or len(every) < 1 + len(others):
         return Estimate(central.value)
@@ -106,15 +106,15 @@ def hull(central: Estimate, others: Sequence[Estimate]) -> Estimate:
 
 
 def chosen_elsewhere(costs: Floats, block: Ints, *, baseline: int) -> Ints:
-    """The rule of each job if rules were chosen on the blocks that do not contain it.
+    """Return each job's rule if rules were selected on the blocks that do not contain it.
 
     Choosing the best of several rules and scoring it on the same jobs flatters it; here no job influences the choice of
     its own rule.
 
     Args:
-        costs: (rules, jobs) what each rule costs each job; NaN: not comparable.
+        costs: (rules, jobs) cost of each rule for each job; NaN: not comparable.
         block: the block of each job.
-        baseline: the rule that is taken unless another one is cheaper.
+        baseline: the rule selected unless another one is cheaper.
 
     Returns:
         the number of a rule for each job.

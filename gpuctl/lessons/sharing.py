@@ -100,14 +100,14 @@ def _with_cost(case: Case, seconds: float, measured: Slowdowns | None) -> Sharin
 
 
 def _answers(case: Case, measured: Slowdowns, done: Sequence[SharingReplay]) -> tuple[Answer, ...]:
-    """Each rule against the baseline, without the cost of neighbours, to first order: no job starts sooner."""
+    """Return each rule's answer against the baseline, without the cost of neighbours, to first order: equal starts."""
     block, _ = case.blocks()
     ends = [_replay(case, RULES, spread_speeds(measured, end)) for end in ("low", "high")]
     middle = measured.shared.estimate.value or 1.0
     made = []
     for at, one in enumerate(done[1:], 1):
         pairs = [(done[0].jobs, _spared(done[0], one, middle))]
-        # every end of one with every end of the other: both may be wrong at once
+        # combine every end of one with every end of the other: both may be wrong at once
         pairs += [(end[0].jobs, _spared(end[0], end[at], speed)) for end in ends for speed in shared_ends(measured)]
         made.append(answer(KEY, one.rule.text, pairs, block, _BECAUSE))
     return tuple(made)
@@ -120,7 +120,7 @@ _BECAUSE = note(
 
 
 def _spared(base: SharingReplay, other: SharingReplay, speed: float) -> Jobs:
-    """The rule's jobs, with GPU time reduced for each GPU-second less with a neighbour."""
+    """Return the rule's jobs, with GPU time reduced for each GPU-second less with a neighbour."""
     less = (base.shared_s - other.shared_s) * (1 - speed)
     return replace(other.jobs, gpu_s=other.jobs.gpu_s - less)
 

@@ -45,11 +45,11 @@ class Slowdowns:
         all_sizes: on more nodes of one rack, and in several racks, over the fewest nodes: one of each, all gangs.
         by_size: the same by size of gang; its keys are (size, level from 1).
         shared: with a neighbour, over alone.
-        attempts: with telemetry.
-        gangs: of them, of more than one GPU.
-        spread: of these, on more than the fewest nodes.
-        clusters: what is resampled: users, or kinds of jobs.
-        likeness: what makes attempts alike, a key of `LIKENESS`.
+        attempts: number of attempts with telemetry.
+        gangs: number of these with more than one GPU.
+        spread: number of these on more than the fewest nodes.
+        clusters: the resampled units: users, or kinds of jobs.
+        likeness: the criterion of similarity, a key of `LIKENESS`.
     """
 
     all_sizes: tuple[Ratio, Ratio]
@@ -82,7 +82,7 @@ def measure(use: Use) -> Slowdowns:
         return Slowdowns((NOTHING, NOTHING), {}, shared, use.gpus.size, 0, 0, "users")
     level, size = use.level[gang], size_of(use.gpus[gang])
     like, user, share = use.like[gang], use.user[gang], use.shared_share[gang]
-    # what it would have been alone
+    # its utilization if it had been alone
     y = use.pct[gang] / (1 - share * (1 - (shared.estimate.value or 1.0)))
     two = np.stack([level == 1, level == 2], axis=1).astype(np.float64)
     cluster_of, kind = _clusters(user, like, (level > 0).astype(np.int64))
@@ -102,7 +102,7 @@ def measure(use: Use) -> Slowdowns:
 def _alike(
     y: Floats, two: Floats, job: Ints, like: Ints, cluster: Ints, *, named: bool
 ) -> tuple[str, Callable[[NDArray[np.bool_]], list[Ratio]]]:
-    """The criterion of similarity, and a function for the ratios of some attempts."""
+    """Return the criterion of similarity, and a function for the ratios of some attempts."""
 
     def kinds(here: NDArray[np.bool_]) -> list[Ratio]:
         return ratios(y[here], two[here], like[here], cluster[here])
@@ -122,7 +122,7 @@ def _alike(
 
 
 def _up_to_one(ratio: Ratio) -> Ratio:
-    """A ratio that differences between jobs may explain: it is not shown to differ from 1."""
+    """Return a ratio that differences between jobs may explain: it is not proven to differ from 1."""
     own = ratio.estimate
     if own.low is None or own.high is None:
         return ratio
@@ -130,7 +130,7 @@ def _up_to_one(ratio: Ratio) -> Ratio:
 
 
 def _clusters(user: Ints, like: Ints, changed: Ints) -> tuple[Ints, str]:
-    """The units resampled, and their name."""
+    """Return the units to resample, and their name."""
     telling = {u for u in np.unique(user).tolist() if 0 < changed[user == u].mean() < 1}
     return (user, "users") if len(telling) >= FEW_USERS else (like, "kinds of jobs")
 
@@ -140,7 +140,7 @@ def _shared(use: Use) -> Ratio:
     if not both.any():
         return NOTHING
     n = int(both.sum())
-    # of two spells, the shorter one limits the information of their ratio
+    # of two periods, the shorter one limits the information in their ratio
     weight = 1 / (1 / use.alone[both] + 1 / use.shared[both])
     y = np.concatenate([use.alone_pct[both], use.shared_pct[both]])
     x = np.concatenate([np.zeros(n), np.ones(n)])[:, None]
@@ -159,7 +159,7 @@ BUCKETS = ("1", *SIZES)
 
 
 def speed_of(measured: Slowdowns, size: str, level: int, end: str = "value") -> tuple[float, str]:
-    """The speed that replays take for a gang, for that on the fewest nodes, and how it is known.
+    """Return the speed for replays of a gang, relative to the fewest nodes, and its origin.
 
     Args:
         measured: the ratios.
@@ -185,7 +185,7 @@ def speed_of(measured: Slowdowns, size: str, level: int, end: str = "value") -> 
 
 
 def shared_ends(measured: Slowdowns) -> tuple[float, float]:
-    """The ends of the speed with a neighbour; the upper one at least 1 while it is not shown to be below."""
+    """Return the ends of the speed with a neighbour; the upper one at least 1 unless proven to be below."""
     low, high = measured.shared.estimate.low, measured.shared.estimate.high
     assert low is not None and high is not None  # noqa: S101, PT018 - whoever asks has looked
     return low, high if measured.shared.shown else max(high, 1.0)

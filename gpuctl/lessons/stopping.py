@@ -35,10 +35,10 @@ def in_hindsight(loss: Floats) -> int:
 
 
 def by_patience(loss: Floats, points: int) -> int:
-    """The first point at which the lowest loss has come down by 0.1 % or less in the last so many points.
+    """Return the first point at which the lowest loss fell by at most 0.1 % over the last `points` points.
 
     Returns:
-        its place; the last one if there is none.
+        its index; the last one if there is none.
     """
     lowest = np.minimum.accumulate(np.where(np.isfinite(loss), loss, np.inf))
     if loss.size <= points:
@@ -49,13 +49,13 @@ def by_patience(loss: Floats, points: int) -> int:
 
 
 def by_extrapolation(loss: Floats) -> int:
-    """The first point at which the lowest loss is near the limit that the curve so far seems to go to.
+    """Return the first point at which the lowest loss is near the extrapolated limit of the curve so far.
 
     The limit is that of a geometric decay through the means of the first, second and last third of the points so far
     (Aitken); if the last third is no lower than the second, the last third's mean.
 
     Returns:
-        its place; the last one if there is none.
+        its index; the last one if there is none.
     """
     if loss.size < LEAST_POINTS or not np.isfinite(loss).all():
         return loss.size - 1
@@ -77,7 +77,7 @@ class Rule:
 
     Attributes:
         key: its name in tables.
-        online: it looks only at what has been logged.
+        online: it uses only values logged so far.
         stop: the point at which it stops a curve.
     """
 
@@ -103,7 +103,7 @@ class Stopped:
         saved: GPU time between the stop and the last point; NaN if the times are not known.
         spent: GPU time up to the stop.
         regret: how far the lowest loss up to the stop is above the lowest of all, share of its size.
-        early: it is more than 0.1 %: the job would have to run again.
+        early: the regret exceeds 0.1 %: the job would have to run again.
     """
 
     saved: Floats
@@ -113,7 +113,7 @@ class Stopped:
 
     @property
     def net(self) -> Floats:
-        """GPU time saved, less what jobs stopped too early had spent: they run again, to their end."""
+        """Return the GPU time saved, less the time of jobs stopped too early: they run again, to their end."""
         return np.where(self.early, -self.spent, self.saved)
 
 

@@ -34,16 +34,16 @@ class Use:
     Attributes:
         user: number of its user; jobs without a user count as one user each.
         job: number of its job.
-        like: number of its kind: same user, name (numbers in it aside) and GPUs.
-        named: whether its job has a name: without one, a kind is all that its user runs on as many GPUs.
+        like: number of its kind: same user, name (ignoring numbers) and GPUs.
+        named: whether its job has a name: without one, a kind is all of its user's jobs on as many GPUs.
         gpus: GPUs of the gang.
-        nodes: how many it was on.
+        nodes: number of nodes that it was on.
         level: 0: on the fewest nodes that can hold it, in one rack; 1: on more nodes of one rack; 2: in several
             racks.
         alone_pct: mean utilization over samples on nodes with no other attempt; NaN none.
-        alone: how many samples those are.
+        alone: number of these samples.
         shared_pct: the same on nodes with another attempt.
-        shared: how many.
+        shared: number of these samples.
     """
 
     user: Ints
@@ -60,13 +60,13 @@ class Use:
 
     @property
     def pct(self) -> Floats:
-        """Mean utilization of each attempt."""
+        """Return the mean utilization of each attempt."""
         total = np.nan_to_num(self.alone_pct) * self.alone + np.nan_to_num(self.shared_pct) * self.shared
         return np.asarray(total / np.maximum(self.alone + self.shared, 1))
 
     @property
     def shared_share(self) -> Floats:
-        """Share of its samples that were on nodes with another attempt."""
+        """Return the share of its samples on nodes with another attempt."""
         return np.asarray(self.shared / np.maximum(self.alone + self.shared, 1))
 
 
@@ -108,7 +108,7 @@ def read(case: Case) -> Use | None:
 
 
 def _places(case: Case) -> pl.DataFrame:
-    """How many nodes and racks each attempt was on: job, attempt, nodes, racks."""
+    """Return how many nodes and racks each attempt was on: job, attempt, nodes, racks."""
     rack = dict(zip(case.nodes.nodes, case.nodes.rack.tolist(), strict=True))
     rows = case.store.frame(_PLACES, {"cluster": case.cluster})
     rows = rows.with_columns(rack=pl.col("machine").replace_strict(rack, default=None, return_dtype=pl.Int64))
@@ -116,12 +116,12 @@ def _places(case: Case) -> pl.DataFrame:
 
 
 def _user(rows: pl.DataFrame) -> list[str]:
-    """Its user or, if unknown, the job itself, which is then similar to nothing."""
+    """Return the number of its user or, if unknown, of the job itself, which is then similar to no other."""
     return [u if u is not None else f"\0{j}" for u, j in zip(rows["user"], rows["job"], strict=True)]
 
 
 def _stem(name: str | None) -> str:
-    """A job's name without numbers, common to the runs of one model."""
+    """Return a job's name without numbers, common to the runs of one model."""
     return re.sub(r"\d+", "#", name or "")
 
 

@@ -20,7 +20,7 @@ _TYPES = {str: pl.String, int: pl.Int64, float: pl.Float64}
 
 
 def column(unit: str, description: str) -> Any:
-    """A field of a row class, documented like `gpuctl.core.results.Column`."""
+    """Declare a field of a row class, documented like `gpuctl.core.results.Column`."""
     return field(metadata={"unit": unit, "description": description})
 
 
@@ -48,12 +48,12 @@ class Row:
 
     @classmethod
     def columns(cls) -> tuple[Column, ...]:
-        """The columns in the order of the fields."""
+        """Return the columns in the order of the fields."""
         return tuple(Column(each.name, each.metadata["unit"], each.metadata["description"]) for each in _fields(cls))
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
-        """The Polars type of each column."""
+        """Return the Polars type of each column."""
         hints = get_type_hints(cls)
         return {
             each.name: next(kind for python, kind in _TYPES.items() if hints[each.name] in {python, python | None})
@@ -62,7 +62,7 @@ class Row:
 
     @classmethod
     def table(cls, rows: Sequence[Self] | pl.DataFrame, population: Note, notes: tuple[Note, ...] = ()) -> ResultTable:
-        """The table with these rows; from a frame, the declared columns in the frame's types."""
+        """Return the table with these rows; from a frame, the declared columns in the frame's types."""
         columns = cls.columns()
         if isinstance(rows, pl.DataFrame):
             frame = rows.select(each.name for each in columns)

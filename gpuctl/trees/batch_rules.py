@@ -34,7 +34,7 @@ class Judge:
         self._place = np.array([known.index(each) for each in worth], np.int64)
 
     def first(self, rows: Ints) -> Ints:
-        """The first rule that holds for each row [rows]."""
+        """Return the first rule that holds for each row [rows]."""
         found = np.full(len(rows), len(self._rules.rules) - 1, np.int64)
         left = np.arange(len(rows))
         for number, rule in enumerate(self._rules.rules):
@@ -48,5 +48,5 @@ class Judge:
         return found
 
     def places(self, rows: Ints) -> Ints:
-        """A number for each row, lower ones first; rows with equal results have equal numbers."""
+        """Return a rank for each row, lower ones first; rows with equal results have equal ranks."""
         return self._place[self.first(rows)]

@@ -45,7 +45,7 @@ def fit(rows: Ints, chosen: Ints, weight: Ints, *, depth: int, leaf: int, leaves
 
 
 def count_leaves(tree: Tree) -> int:
-    """Leaves of a tree."""
+    """Return the number of leaves of a tree."""
     return 1 if isinstance(tree, Leaf) else count_leaves(tree.low) + count_leaves(tree.high)
 
 
@@ -68,7 +68,7 @@ def _worth(p: int, n: int) -> Fraction:
 
 
 def _best(rows: Ints, positive: Ints, negative: Ints, leaf: int) -> tuple[Fraction, int, int] | None:
-    """The best split: its value, feature and limit. Floats select candidates, fractions decide exactly."""
+    """Return the best split: its value, feature and limit. Floats select candidates, fractions decide exactly."""
     p, n = int(positive.sum()), int(negative.sum())
     best: tuple[Fraction, int, int] | None = None
     for feature in range(rows.shape[1]):

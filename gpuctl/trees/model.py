@@ -53,7 +53,7 @@ Tree = Leaf | Split
 
 
 def rules_of(tree: Tree, features: Sequence[str]) -> Rules:
-    """The leaves as rules, the low side first."""
+    """Return the leaves as rules, the low side first."""
     return Rules(tuple(features), tuple(_leaves(tree, ())))
 
 
@@ -72,7 +72,7 @@ def _tightest(conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
 
 
 def json_of(tree: Tree, features: Sequence[str]) -> dict[str, Any]:
-    """The value of a tree's JSON file."""
+    """Return the value of a tree's JSON file."""
     return {"features": list(features), "tree": _value(tree)}
 
 
@@ -83,11 +83,11 @@ def _value(tree: Tree) -> dict[str, Any]:
 
 
 def read_json(value: Any, features: Sequence[str], place: str) -> tuple[Tree, tuple[str, ...]]:
-    """The tree of a JSON file, with features as indices into `features`, and the names it uses.
+    """Return the tree of a JSON file, with features as indices into `features`, and the names it uses.
 
     Args:
         value: of the file.
-        features: names that are known.
+        features: known names.
         place: of the file, for errors.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Rules over whole numbers, of which the first that holds counts; as editable text.
+"""Rules over whole numbers as editable text; the first that holds applies.
 
 A line is ``job_rank <= 0 and free > 2 -> 20 of 57 (35.1 %), 53 rows``: conditions, the weight of the rows that the
 teacher chose, the weight of all rows, and their number. Written by hand, ``-> 35 %``, ``-> prefer`` and ``-> avoid``
@@ -79,7 +79,7 @@ class Rule:
 
     @property
     def share(self) -> float:
-        """The share of the weight that the teacher chose; 1 and 0 of preferred and avoided ones."""
+        """Return the share of the weight that the teacher chose; 1 and 0 for preferred and avoided ones."""
         if self.tier is not Tier.JUDGED:
             return float(self.tier is Tier.PREFERRED)
         return self.chosen / (self.chosen + self.other)
@@ -91,14 +91,14 @@ class Rules:
 
     Attributes:
         features: their names.
-        rules: the first that holds counts; some rule holds for any features.
+        rules: the first that holds applies; some rule holds for any features.
     """
 
     features: tuple[str, ...]
     rules: tuple[Rule, ...]
 
     def first(self, row: Sequence[int]) -> int:
-        """The place of the first rule that holds for these features."""
+        """Return the index of the first rule that holds for these features."""
         return next(
             k
             for k, rule in enumerate(self.rules)
@@ -107,12 +107,12 @@ class Rules:
 
 
 def shown(rule: Rule, features: Sequence[str]) -> str:
-    """A rule as a line."""
+    """Return a rule as a line."""
     return f"{conditions_of(rule, features)} -> {_result(rule)}"
 
 
 def conditions_of(rule: Rule, features: Sequence[str]) -> str:
-    """The conditions as text."""
+    """Return the conditions as text."""
     texts = (f"{features[c.feature]} {'>' if c.above else '<='} {c.limit}" for c in rule.conditions)
     return " and ".join(texts) or "otherwise"
 
@@ -125,7 +125,7 @@ def _result(rule: Rule) -> str:
 
 
 def text_of(rules: Rules, remarks: Sequence[str] = ()) -> str:
-    """All rules as text that `read_text` reads back as the same rules."""
+    """Return all rules as text that `read_text` reads back as the same rules."""
     return "".join(
         f"{line}\n" for line in (*(f"# {r}" for r in remarks), *(shown(r, rules.features) for r in rules.rules))
     )
@@ -261,7 +261,7 @@ _NEVER = Condition(-1, False, 0)
 
 
 def _cut(rule: Rule, box: Box, far: int) -> Condition | None:
-    """A condition that holds in a part of the box; None: all hold everywhere; `_NEVER`: some holds nowhere."""
+    """Return a condition that holds in a part of the box; None: all hold everywhere; `_NEVER`: some holds nowhere."""
     cut = None
     for c in rule.conditions:
         low, high = box.get(c.feature, (-far, far))

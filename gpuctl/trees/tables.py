@@ -24,11 +24,11 @@ _SAYS = {Tier.PREFERRED: "prefer", Tier.AVOIDED: "avoid", Tier.JUDGED: "share"}
 
 
 def rules_table(rules: Rules, section: str) -> ResultTable:
-    """The rules as a table.
+    """Return the rules as a table.
 
     Args:
         rules: in their order.
-        section: of the result.
+        section: section of the result.
     """
     each = rules.rules
     frame = pl.DataFrame(

@@ -84,7 +84,7 @@ class Trace:
         name: of the cluster.
         jobs: one row per job, in order of submission; ``size`` is what `unit` counts.
         unit: a key of `UNITS`.
-        follows: which job follows which, ``after_job``, and how many seconds after its end, ``think_s``.
+        follows: dependencies: the preceding job, ``after_job``, and the seconds after its end, ``think_s``.
         capacity: units that the nodes have; None unknown.
         zone: of the source's stamps.
         dated: whether times have dates.
@@ -134,7 +134,7 @@ def read(store: Store, cluster: str | None, unit: str | None) -> Trace:
 
 
 def _whole(trace: Trace, *, timed: bool = True) -> tuple[pl.DataFrame, list[Note]]:
-    """The jobs with a submission, a size and, if `timed`, a run time; notes on the others."""
+    """Return the jobs with a submission, a size and, if `timed`, a run time; and notes on the others."""
     jobs = trace.jobs
     notes: list[Note] = []
     needs = {"no submission": pl.col("submit_s").is_null(), "no size": pl.col("size").is_null() | (pl.col("size") <= 0)}
@@ -162,7 +162,7 @@ def _left_out(jobs: int, why: str) -> list[Note]:
 
 
 def _numbers(column: pl.Series) -> tuple[pl.Series, dict[str, int]]:
-    """Numbers for names: themselves if all are whole numbers, else 1, 2, 3 …; -1 for none."""
+    """Return numbers for names: the names if all are whole numbers, else 1, 2, 3 …; -1 for none."""
     plain = column.cast(pl.Int64, strict=False)
     names = column.drop_nulls().unique().sort()
     if plain.null_count() == column.null_count() and not (plain < 0).any():
@@ -172,14 +172,14 @@ def _numbers(column: pl.Series) -> tuple[pl.Series, dict[str, int]]:
 
 
 def _seconds(values: pl.Expr | pl.Series) -> pl.Expr:
-    """Seconds as text: whole if they are, else with up to six decimals; -1 for none."""
+    """Return seconds as text: whole if possible, else with up to six decimals; -1 for none."""
     value = (values if isinstance(values, pl.Expr) else pl.lit(values)).fill_null(-1.0).round(6)
     whole = value == value.floor()
     return pl.when(whole).then(value.cast(pl.Int64).cast(pl.String)).otherwise(value.cast(pl.String))
 
 
 def _follow(trace: Trace, jobs: pl.DataFrame) -> tuple[pl.DataFrame, list[Note]]:
-    """Dependencies among some jobs, in the order of the file; notes on the rest."""
+    """Return dependencies among some jobs, in the order of the file; and notes on the rest."""
     edges = trace.follows.join(jobs.select("job"), on="job", how="semi")
     inside = edges.join(jobs.select(after_job="job"), on="after_job", how="semi", maintain_order="left")
     lost = edges.height - inside.height
@@ -188,7 +188,7 @@ def _follow(trace: Trace, jobs: pl.DataFrame) -> tuple[pl.DataFrame, list[Note]]
 
 
 def swf(trace: Trace, file: BinaryIO) -> WrittenJobs:
-    """SWF 2.2; a job without a start has no wait, except those that gave up. Names are in the header.
+    """Write SWF 2.2; a job without a start has no wait, except those that gave up. Names are in the header.
 
     Of several dependencies SWF can represent one: the last to end, if known.
     """
@@ -254,7 +254,7 @@ def _csv(frame: pl.DataFrame, file: BinaryIO, notes: list[Note]) -> WrittenJobs:
 
 
 def jobs_csv(trace: Trace, file: BinaryIO) -> WrittenJobs:
-    """The CSV that ``gpuctl replay`` reads; seconds since 1970, or since the trace's own start."""
+    """Write the CSV that ``gpuctl replay`` reads; seconds since 1970, or since the trace's own start."""
     jobs, notes = _whole(trace)
     more = {
         "vc": "queue", "user": "user", "account": "account", "gpu_type": "gpu_type", "qos": "qos",
@@ -276,7 +276,7 @@ def jobs_csv(trace: Trace, file: BinaryIO) -> WrittenJobs:
 
 
 def philly_csv(trace: Trace, file: BinaryIO) -> WrittenJobs:
-    """The job table that simulators derive from the Philly trace."""
+    """Write the job table that simulators derive from the Philly trace."""
     jobs, notes = _whole(trace)
     frame = jobs.select(
         pl.col("submitted").alias("timestamp"), pl.col("run_s").alias("duration"), pl.col("size").alias("num_gpus"),
@@ -290,7 +290,7 @@ def _undated(trace: Trace) -> list[Note]:
 
 
 def tiresias(trace: Trace, file: BinaryIO) -> WrittenJobs:
-    """Tiresias's ``*_job.csv``; seconds since the first submission, one iteration per second, whole numbers."""
+    """Write Tiresias's ``*_job.csv``; seconds since the first submission, one iteration per second, whole numbers."""
     jobs, notes = _whole(trace)
     since = (pl.col("submit_s") - pl.col("submit_s").min()).round().cast(pl.Int64)
     run = pl.col("run_s").round().cast(pl.Int64).clip(1)
@@ -304,7 +304,7 @@ def tiresias(trace: Trace, file: BinaryIO) -> WrittenJobs:
 
 
 def gavel(trace: Trace, file: BinaryIO, *, timed: bool = False) -> WrittenJobs:
-    """Gavel's ten cells per job, or Shockwave's twelve if `timed`: a step is a second of work."""
+    """Write Gavel's ten cells per job, or Shockwave's twelve if `timed`: a step is a second of work."""
     jobs, notes = _whole(trace)
     first = jobs["submit_s"].min() if jobs.height else 0.0
     lines = []
@@ -323,12 +323,12 @@ def gavel(trace: Trace, file: BinaryIO, *, timed: bool = False) -> WrittenJobs:
 
 
 def shockwave(trace: Trace, file: BinaryIO) -> WrittenJobs:
-    """Shockwave's twelve cells per job."""
+    """Write Shockwave's twelve cells per job."""
     return gavel(trace, file, timed=True)
 
 
 def pollux(trace: Trace, file: BinaryIO) -> WrittenJobs:
-    """The workload that the simulators of Pollux and Sia read; seconds since the first submission.
+    """Write the workload that the simulators of Pollux and Sia read; seconds since the first submission.
 
     They compute run times from models of six applications. A job with another name gets the class of its GPU-hours in
     Pollux's paper, so that its run time has a similar order, not the same value.
@@ -355,7 +355,7 @@ def _application(gpu_hours: float) -> str:
 
 
 def batsim(trace: Trace, file: BinaryIO) -> WrittenJobs:
-    """A workload of Batsim: one delay profile per run time; seconds since the first submission."""
+    """Write a workload of Batsim: one delay profile per run time; seconds since the first submission."""
     jobs, notes = _whole(trace)
     first = jobs["submit_s"].min() if jobs.height else 0.0
     made: list[dict[str, Any]] = []
@@ -374,7 +374,7 @@ def batsim(trace: Trace, file: BinaryIO) -> WrittenJobs:
 
 
 def philly(trace: Trace, file: BinaryIO, store: Store) -> WrittenJobs:
-    """Philly's ``cluster_job_log``: attempts and the GPUs of each on nodes; times on the trace's own clock.
+    """Write Philly's ``cluster_job_log``: attempts and the GPUs of each on nodes; times on the trace's own clock.
 
     Jobs that have not ended, or without a recorded end or attempt, are left out: the format cannot represent them. A
     job without a recorded node is written on a node ``untold``: the format has sizes nowhere else.
@@ -424,7 +424,7 @@ def _place(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def inference_load(store: Store, cluster: str | None, nodes: int, file: BinaryIO) -> WrittenJobs:
-    """The CSV that ``--inference-load`` reads: number of nodes left free by the load of services, over time.
+    """Write the CSV of ``--inference-load``: nodes left free by the load of services, over time.
 
     Load is tokens in and out (requests, if no tokens are recorded) per 5 minutes; its 99th percentile takes all nodes.
 

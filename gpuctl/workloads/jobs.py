@@ -83,26 +83,26 @@ class Jobs:
 
     @property
     def count(self) -> int:
-        """Number of jobs."""
+        """Return the number of jobs."""
         return int(self.submit_s.size)
 
     @property
     def span_s(self) -> float:
-        """Seconds from the first submission to the last one."""
+        """Return the seconds from the first submission to the last one."""
         return float(self.submit_s[-1] - self.submit_s[0]) if self.count else 0.0
 
     @property
     def offered(self) -> float:
-        """Mean units that jobs need from the first submission to the last one; inf if all arrive at once."""
+        """Return the mean units that jobs need between first and last submission; inf if all arrive at once."""
         work = float((self.size * self.run_s).sum())
         return work / self.span_s if self.span_s > 0 else np.inf
 
     def load(self, capacity: float | None = None) -> float:
-        """Offered units as a share of the capacity."""
+        """Return the offered units as a share of the capacity."""
         return self.offered / (self.capacity if capacity is None else capacity)
 
     def take(self, rows: Ints | NDArray[np.bool_] | slice) -> Jobs:
-        """Some of the jobs, by numbers that ascend."""
+        """Return some of the jobs, by ascending numbers."""
         names = ("submit_s", "size", "run_s", "limit_s", "user", "queue", "gpu_type", "state")
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
@@ -264,7 +264,7 @@ def _capacity(usable: pl.DataFrame, size: Ints, stock: float | None) -> tuple[fl
 
 
 def most_at_once(begin: Floats, run: Floats, size: Ints) -> float:
-    """The most units that are held at once by jobs with these starts, lengths and sizes; ends come before starts."""
+    """Return the most units held at once by jobs with these starts, lengths and sizes; ends precede starts."""
     times = np.concatenate([begin, begin + run])
     change = np.concatenate([size, -size])
     order = np.lexsort((change, times))

@@ -38,13 +38,13 @@ class Groups:
     digits: int = 6
 
     def good(self, which: NDArray[np.bool_], user: Ints) -> bool:
-        """Whether a group has enough jobs and users."""
+        """Return whether a group has enough jobs and users."""
         if int(which.sum()) < self.jobs:
             return False
         return self.users <= 1 or np.unique(user[which]).size >= self.users
 
     def short(self, value: float) -> float:
-        """A number rounded to the permitted digits."""
+        """Return a number rounded to the permitted digits."""
         return float(f"{value:.{self.digits}g}") if np.isfinite(value) else value
 
 

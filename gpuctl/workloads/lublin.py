@@ -30,7 +30,7 @@ LONGEST, WIDEST = 12.0, 13.0
 
 @dataclass(frozen=True)
 class Laws:
-    """Parameters, as the authors call them.
+    """Parameters, with the authors' names.
 
     Attributes:
         serial: share of jobs of one processor.
@@ -79,24 +79,24 @@ class Lublin:
 
     @property
     def jobs_capacity(self) -> float:
-        """Units that can be held at once."""
+        """Return the units that can be held at once."""
         return self.capacity
 
     @property
     def jobs_a_week(self) -> float:
-        """Expected number of jobs per week."""
+        """Return the expected number of jobs per week."""
         x = np.minimum(gamma.ppf(_MIDDLES, self.laws.aarr, scale=self.laws.barr), WIDEST)
         return float(7 * DAY_S / np.exp(x).mean())
 
     @property
     def offered(self) -> float:
-        """Expected units that jobs need, by ten thousand jobs of a fixed seed."""
+        """Return the expected units that jobs need, from ten thousand jobs of a fixed seed."""
         rng = np.random.default_rng(0)
         size = sizes(self.laws, 10_000, rng)
         return float((size * run_times(self.laws, size, rng)).mean() * self.jobs_a_week / (7 * DAY_S))
 
     def draw(self, count: int, rng: Generator, intensity: Intensity) -> Jobs:
-        """Draw so many jobs; the intensity is that of the week in which a job came without it."""
+        """Draw a number of jobs; the intensity is that of the week in which a job arrives without it."""
         size = sizes(self.laws, count, rng)
         run = run_times(self.laws, size, rng)
         gap = np.exp(np.minimum(rng.gamma(self.laws.aarr, self.laws.barr, count), WIDEST))
@@ -115,7 +115,7 @@ _MIDDLES = (np.arange(2_000) + 0.5) / 2_000
 
 
 def sizes(laws: Laws, count: int, rng: Generator) -> Ints:
-    """Draw sizes: 1, or two to the power of a two-stage uniform number, made whole for so many."""
+    """Draw sizes: 1, or two to the power of a two-stage uniform number, an integer for the share `pow2`."""
     which, stage = rng.random(count), rng.random(count) <= laws.prob
     low = np.where(stage, laws.low, laws.medium)
     high = np.where(stage, laws.medium, laws.high)
@@ -133,7 +133,7 @@ def run_times(laws: Laws, size: Ints, rng: Generator) -> Floats:
 
 
 def cycle(laws: Laws) -> Floats:
-    """How fast jobs come in each half hour of the day, from midnight; mean 1."""
+    """Return the relative rate of arrivals in each half hour of the day, from midnight; mean 1."""
     at = np.arange(DAY_BEGINS, DAY_BEGINS + BUCKETS)
     share = gamma.cdf(at + 0.5, laws.anum, scale=laws.bnum) - gamma.cdf(at - 0.5, laws.anum, scale=laws.bnum)
     weight = np.empty(BUCKETS)
@@ -142,7 +142,7 @@ def cycle(laws: Laws) -> Floats:
 
 
 def clock(laws: Laws, plain: Floats) -> Floats:
-    """Seconds from a midnight at which jobs come that, without a cycle, would come at these seconds."""
+    """Return the arrivals, in seconds from a midnight, of jobs that would arrive at these seconds without a cycle."""
     done = np.concatenate([[0.0], np.cumsum(cycle(laws))]) * _BUCKET_S
     day, rest = np.divmod(plain, DAY_S)
     return np.asarray(day * DAY_S + np.interp(rest, done, np.arange(BUCKETS + 1) * _BUCKET_S), np.float64)

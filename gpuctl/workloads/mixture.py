@@ -19,30 +19,30 @@ _BINS, _STEPS, _GRID = 400, 200, 2_000
 
 @dataclass(frozen=True)
 class Mixture:
-    """Normal laws with weights; of the logarithms of seconds. Arrays have one element a law."""
+    """Normal laws with weights; of the logarithms of seconds. Arrays have one element per law."""
 
     weight: Floats
     mean: Floats
     sd: Floats
 
     def quantile(self, share: Floats) -> Floats:
-        """The values that these shares lie below, by interpolation between `_GRID` points of the distribution."""
+        """Return the quantiles of these shares, by interpolation between `_GRID` points of the distribution."""
         low, high = (self.mean - 5 * self.sd).min(), (self.mean + 5 * self.sd).max()
         at = np.linspace(low, high, _GRID)
         below = self.cdf(at)
         return np.interp(share, below, at)
 
     def cdf(self, at: Floats) -> Floats:
-        """The share below each value."""
+        """Return the share below each value."""
         return np.asarray((self.weight * ndtr((at[:, None] - self.mean) / self.sd)).sum(axis=1), np.float64)
 
     def part(self, at: Floats) -> Ints:
-        """The law that each value is of most likely, as its number."""
+        """Return the number of the most likely law of each value."""
         density = self.weight / self.sd * np.exp(-0.5 * ((at[:, None] - self.mean) / self.sd) ** 2)
         return np.asarray(density.argmax(axis=1), np.int64)
 
     def coarse(self) -> Mixture:
-        """The same with means in tenths, so that no exact value is disclosed, and three digits of the rest.
+        """Return the mixture with means in tenths, so that no exact value is disclosed, and three digits of the rest.
 
         Means are of logarithms: a tenth is a step of 10 %.
         """
@@ -52,7 +52,7 @@ class Mixture:
         return Mixture(np.maximum(weight, 1e-3), np.round(self.mean, 1), sd)
 
     def plain(self) -> dict[str, list[float]]:
-        """As numbers that JSON can hold."""
+        """Return the mixture as numbers for JSON."""
         return {"weight": _short(self.weight), "mean": _short(self.mean), "sd": _short(self.sd)}
 
 
@@ -60,7 +60,7 @@ def read(found: Any, path: str) -> Mixture:
     """Check a mixture read from a file.
 
     Raises:
-        InputError: it is none.
+        InputError: it is not a mixture.
     """
     try:
         parts = [np.asarray(found[key], np.float64) for key in ("weight", "mean", "sd")]
@@ -80,8 +80,8 @@ def fit(values: Floats, *, most: int = MOST_PARTS, least_jobs: float = 5.0, leas
 
     Args:
         values: of the variable, at least one.
-        most: laws at most.
-        least_jobs: that each law must stand for.
+        most: most laws.
+        least_jobs: fewest jobs that each law must represent.
         least_sd: standard deviations are no smaller.
     """
     low, high = float(values.min()), float(values.max())

@@ -1,10 +1,10 @@
-"""Jobs from laws with parameters: users who come in sessions, sizes, run times by size, limits.
+"""Jobs from parametric laws: users who submit in sessions, sizes, run times by size, limits.
 
-Sessions begin as an inhomogeneous Poisson process: a rate for each hour of the week, times a gamma factor a day, which
-makes days differ as much as those of the trace. A session is one user's, drawn by a Zipf-Mandelbrot law; its jobs
-follow one another after log-normal gaps. A job is like the one before it (its size, queue, GPU type, and in part its
-run time) or drawn anew. Run times are mixtures of log-normal laws by class of size; a Gaussian copula ties them to
-sizes inside a class and to limits. A session ends if its user submits nothing for `THINK_S`.
+Sessions begin as an inhomogeneous Poisson process: a rate for each hour of the week, times a gamma factor per day,
+which makes days vary as much as those of the trace. A Zipf-Mandelbrot law draws the user of a session; its jobs follow
+each other after log-normal gaps. A job repeats the previous one (its size, queue, GPU type, and in part its run time)
+or is drawn anew. Run times are mixtures of log-normal laws by class of size; a Gaussian copula ties them to sizes
+inside a class and to limits. A session ends if its user submits nothing for `THINK_S`.
 """
 
 from __future__ import annotations
@@ -38,33 +38,33 @@ class Parametric:
 
     Attributes:
         name: of the trace; "" if unknown.
-        unit: what sizes count.
+        unit: unit of sizes.
         capacity: units that can be held at once.
         capacity_from: see `gpuctl.workloads.jobs.Jobs`.
         calendar: whether hours and weekdays are real.
         offered_: mean units that the trace's jobs need.
         jobs_a_week: mean number.
         arrivals: one of `ARRIVALS`.
-        rate: sessions (or jobs) an hour, for each hour of the week from Monday 00:00; shape (168,).
+        rate: sessions (or jobs) per hour, for each hour of the week from Monday 00:00; shape (168,).
         day_shape: of the gamma factor of a day, whose mean is 1; inf: 1 always.
         single: share of sessions of one job.
         more: mean number of jobs of the others beyond two.
         gap: ln of seconds between the jobs of a session.
-        users: how many.
+        users: number of users.
         zipf: (a, q): the k-th user's sessions are proportional to ``1 / (k + q) ** a``.
         same_inside: share of jobs of a session that are like the one before.
         same_across: share of sessions that begin with a job like their user's last one.
         sizes: of each kind of job.
         kind_queue: number of its queue, -1 none.
         kind_gpu_type: number of its GPU type, -1 none.
-        kind_share: how often jobs are drawn anew as each kind.
+        kind_share: frequency of each kind among jobs drawn anew.
         class_top: largest size of each class of run times, ascending.
-        runs: ln of seconds of run time, one mixture a class.
-        longest: seconds that no run time of a class is above.
-        within: share of the variance of run times inside jobs that are alike.
+        runs: ln of seconds of run time, one mixture per class.
+        longest: upper limit of run times by class, in seconds.
+        within: share of the variance of run times within runs of equal jobs.
         rho_size: correlation of the copula of size and run time inside a class.
         limits: requested seconds, ascending.
-        limit_share: how often each.
+        limit_share: frequency of each.
         limited: share of the jobs with a limit.
         rho_limit: correlation of the copula of run time and limit.
         queues: names.
@@ -130,7 +130,7 @@ class Parametric:
         return self._jobs(submit[order], of[order], user[order], rng)
 
     def _arrive(self, week: int, weeks: int, rng: Generator, intensity: Intensity) -> tuple[Floats, Ints, Ints]:
-        """Submissions, the session of each, and its user, of some weeks."""
+        """Draw submissions, the session of each, and its user, for some weeks."""
         factor = np.repeat(intensity(week + np.arange(weeks)), HOURS)
         if np.isfinite(self.day_shape) and self.arrivals != "poisson":
             factor = factor * np.repeat(rng.gamma(self.day_shape, 1 / self.day_shape, 7 * weeks), 24)
@@ -188,7 +188,7 @@ class Parametric:
         )  # fmt: skip
 
     def _scores(self, kind: Ints, template: Ints, rng: Generator) -> Floats:
-        """Normal scores of run times: those of jobs that are alike are near each other."""
+        """Draw normal scores of run times: those of equal jobs are similar."""
         middle = self.rho_size * size_scores(self.sizes, self.kind_share, self.class_top)[kind]
         left = np.sqrt(max(1 - self.rho_size**2, 0.0))
         shared = middle + left * rng.standard_normal(kind.size)
@@ -205,7 +205,7 @@ class Parametric:
 
 
 def size_scores(sizes: Ints, share: Floats, class_top: Ints) -> Floats:
-    """The normal score of each size inside its class, by the middle of its ranks; variance at most 1."""
+    """Return the normal score of each size inside its class, by the middle of its ranks; variance at most 1."""
     from scipy.special import ndtri
 
     scores = np.zeros(sizes.size)

@@ -1,8 +1,8 @@
 """How similar synthetic jobs are to a trace, compared with how similar one half of the trace is to the other half.
 
 A distance alone is hard to judge: the months of one cluster also differ. Each measure is therefore taken of the trace,
-of synthetic traces of several seeds, and of the trace's two halves, and a synthetic trace is called like another half
-of the trace if it is no further away than `MARGIN` times the halves are from each other.
+of synthetic traces of several seeds, and of the trace's two halves, and a synthetic trace counts as similar if its
+distance is at most `MARGIN` times that between the halves.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Score:
     Attributes:
         group: ``replay``, ``dependence``, ``marginal`` or ``copy``.
         measure: its name.
-        of: what it is of.
+        of: its subject.
         trace: its value for the trace; NaN for distances between samples, which are none of one trace.
         synthetic: median of the seeds; of distances, that to the trace.
         low: 5 % quantile of the seeds.
@@ -57,23 +57,23 @@ class Score:
 
 
 def synthetic_traces(jobs: int) -> int:
-    """How many synthetic traces a fit compares with one of so many jobs: 20, or fewer, as each is replayed twice."""
+    """Return the number of synthetic traces to compare with a trace: 20, or fewer, as each is replayed twice."""
     return max(3, min(20, JOBS_COMPARED // max(jobs, 1)))
 
 
 def halves(jobs: Jobs) -> tuple[Jobs, Jobs]:
-    """The jobs submitted in the first and in the second half of the time."""
+    """Return the jobs submitted in the first and in the second half of the time."""
     middle = (jobs.submit_s[0] + jobs.submit_s[-1]) / 2
     at = int(np.searchsorted(jobs.submit_s, middle))
     return jobs.take(slice(0, at)), jobs.take(slice(at, None))
 
 
 def scores(trace: Jobs, drawn: Sequence[Jobs]) -> list[Score]:
-    """Marginals and dependence of a trace and of some synthetic ones.
+    """Score the marginals and dependence of synthetic traces against a trace.
 
     Args:
         trace: the trace's jobs.
-        drawn: synthetic ones, one a seed.
+        drawn: synthetic ones, one per seed.
     """
     first, second = halves(trace)
     found = []
@@ -98,7 +98,7 @@ def scores(trace: Jobs, drawn: Sequence[Jobs]) -> list[Score]:
 
 
 def _copied(trace: Jobs, drawn: Sequence[Jobs]) -> Score:
-    """The share of synthetic jobs that come just as one of the trace does: at its time, as large and as long."""
+    """Return the share of synthetic jobs that copy a job of the trace: same time, size and length."""
 
     def keys(jobs: Jobs) -> Floats:
         return np.column_stack([np.rint(jobs.submit_s), jobs.size, np.rint(jobs.run_s)])
@@ -130,7 +130,7 @@ def of_values(group: str, measure: str, of: str, trace: Sequence[float], drawn: 
     Args:
         group: of the measure.
         measure: its name.
-        of: what it is of.
+        of: its subject.
         trace: of the whole trace, its first half and its second one.
         drawn: of each synthetic trace.
     """
@@ -172,7 +172,7 @@ _MARGINALS: dict[str, Callable[[Jobs], Floats]] = {
 
 
 def _some(values: Floats, most: int) -> Floats:
-    """Evenly spaced ones of the sorted values, if there are too many."""
+    """Return evenly spaced ones of the sorted values, if there are too many."""
     if values.size <= most:
         return values
     ranked = np.sort(values)
@@ -184,14 +184,14 @@ def _ks(a: Floats, b: Floats) -> float:
 
 
 def _anderson(a: Floats, b: Floats) -> float:
-    """The k-sample statistic over the number of values, so that samples of other sizes can be compared."""
+    """Return the k-sample statistic divided by the number of values, so that samples of other sizes can be compared."""
     import warnings
 
     a, b = _some(a, _SAMPLE), _some(b, _SAMPLE)
     if min(a.min(), b.min()) == max(a.max(), b.max()):
         return 0.0
     with warnings.catch_warnings():
-        # the p-value, which is not used, is cut at its table's ends
+        # the p-value, which is not used, is clipped at the ends of its table
         warnings.simplefilter("ignore")
         found = anderson_ksamp([a, b])
     return float(found.statistic) * (1 / a.size + 1 / b.size)
@@ -205,7 +205,7 @@ _DISTANCES: dict[str, Callable[[Floats, Floats], float]] = {
 
 
 def autocorrelation(values: Floats, lag: int) -> float:
-    """Correlation of a series with itself `lag` later; NaN for short or constant ones."""
+    """Return the correlation of a series with itself `lag` later; NaN for short or constant ones."""
     if values.size <= lag + 2:
         return np.nan
     x = values - values.mean()
@@ -214,14 +214,14 @@ def autocorrelation(values: Floats, lag: int) -> float:
 
 
 def counts(jobs: Jobs, span_s: float) -> Floats:
-    """Jobs submitted in each whole span of time after the first submission's."""
+    """Count the jobs submitted in each whole span of time after the first submission."""
     at = (jobs.submit_s // span_s).astype(np.int64)
     found = np.bincount(at - at[0]).astype(np.float64)
     return found[1:-1] if found.size > 2 else np.zeros(0)
 
 
 def dispersion(jobs: Jobs, span_s: float) -> float:
-    """Index of dispersion of counts: variance over mean; 1 for a Poisson process."""
+    """Return the index of dispersion of counts: variance over mean; 1 for a Poisson process."""
     found = counts(jobs, span_s)
     return float(found.var() / found.mean()) if found.size > 5 and found.mean() > 0 else np.nan
 
@@ -242,7 +242,7 @@ def _run_and_limit(jobs: Jobs) -> float:
 
 
 def _user_and_size(jobs: Jobs) -> float:
-    """The share of the variance of ln size that lies between users."""
+    """Return the share of the variance of ln size between users."""
     known = jobs.user >= 0
     x = np.log(jobs.size[known])
     if x.size < 10 or x.var() == 0:
@@ -268,7 +268,7 @@ def _top_users(jobs: Jobs) -> float:
 
 
 def _peak_hours(jobs: Jobs) -> float:
-    """The share of jobs that are submitted in the busiest eight hours of the day, one after the other."""
+    """Return the share of jobs that are submitted in the busiest eight consecutive hours of the day."""
     hour = np.bincount((jobs.submit_s // HOUR_S).astype(np.int64) % 24, minlength=24)
     rounds = np.convolve(np.append(hour, hour[:7]), np.ones(8), "valid")
     return float(rounds.max() / hour.sum())

@@ -1,4 +1,4 @@
-"""The trace and synthetic jobs replayed on the same nodes at the same load: what waits they would have."""
+"""Replays the trace and synthetic jobs on the same nodes at the same load, to compare their waits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HOUR_S = 3600.0
 
 
 def workload_of(jobs: Jobs) -> Workload:
-    """The jobs for a replay, in one queue; planning policies use run times if there is no limit."""
+    """Return the jobs for a replay, in one queue; planning policies use run times if there is no limit."""
     n = jobs.count
     none = np.zeros(0, np.int64)
     own = np.full(n, -1, np.int64)
@@ -42,14 +42,13 @@ def waits(jobs: Jobs, capacity: int, load: float, policies: Sequence[str] = POLI
     """Replay jobs on a pool at a load, and measure.
 
     Args:
-        jobs: those that are larger than the pool are left out.
+        jobs: jobs larger than the pool are left out.
         capacity: of the pool.
-        load: all times between submissions are divided by one number so that it is this.
+        load: times between submissions are divided by a common factor to reach this load.
         policies: names.
 
     Returns:
-        for each policy its measures (`MEASURES`), hours and shares; NaN if all jobs come at one moment, which has
-        no load.
+        for each policy its measures (`MEASURES`), hours and shares; NaN if all jobs arrive at once, which has no load.
     """
     fit = jobs.take(jobs.size <= capacity)
     if fit.span_s <= 0:
@@ -99,10 +98,10 @@ def scores(
 
     Args:
         trace: its jobs.
-        drawn: synthetic ones, one a seed.
+        drawn: synthetic ones, one per seed.
         capacity: of the pool.
         load: of all of them.
-        on_progress: called with the share that is done.
+        on_progress: called with the completed share.
     """
     runs = []
     for number, jobs in enumerate((trace, *halves(trace), *drawn)):

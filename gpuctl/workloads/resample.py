@@ -1,16 +1,15 @@
-"""Jobs drawn from a trace's own: users with their weeks, weeks of the whole trace, or runs of consecutive jobs.
+"""Jobs resampled from a trace: users with their weeks, weeks of the whole trace, or runs of consecutive jobs.
 
-What decides how long jobs wait is less how long and large they are than the order in which they come: users work in
-sessions and submit like jobs one after the other. So whole pieces of the trace are moved, and what is inside them
-stays as it is.
+Waits depend less on the length and size of jobs than on their order: users work in sessions and submit similar jobs in
+sequence. So whole pieces of the trace are moved, with unchanged content.
 
-* ``users``: each user's week (from Monday, 00:00) is a piece; the weeks of each user are put into another order, users
-  independently of one another. Hours and weekdays stay.
-* ``weeks``: seven consecutive days of all jobs are a piece, and pieces are put into another order.
+* ``users``: each user's week (from Monday, 00:00) is a piece; the weeks of each user are shuffled, independently
+  for each user. Hours and weekdays stay.
+* ``weeks``: seven consecutive days of all jobs are a piece, and pieces are shuffled.
 * ``jobs``: consecutive jobs with the times between them are a piece.
 
-Where the load of the trace has a trend, pieces stay near their place (`Resampling.near`): otherwise busy months and
-quiet ones would be mixed, and the backlog of the busy ones be lost. Without one they go anywhere.
+If the load of the trace has a trend, pieces stay near their place (`Resampling.near`): otherwise busy and quiet months
+would be mixed, and the backlog of the busy ones would be lost. Without a trend they move anywhere.
 """
 
 from __future__ import annotations
@@ -46,12 +45,12 @@ _DAYS = 7
 
 @dataclass(frozen=True)
 class Resampling:
-    """What is drawn from, and how.
+    """The source of resampling, and its method.
 
     Attributes:
         jobs: of the trace.
         method: ``users``, ``weeks`` or ``jobs``.
-        near: weeks that a piece moves at most; inf: any number. Of ``jobs`` always inf.
+        near: most weeks that a piece moves; inf: any number. Always inf for ``jobs``.
         block: jobs of a piece of ``jobs``.
         trend: (ratio, p) of the test that chose `near`: `trend_of` for ``users``, `order_of` for ``weeks``; NaN: none.
     """
@@ -64,22 +63,22 @@ class Resampling:
 
     @property
     def jobs_capacity(self) -> float:
-        """Units that can be held at once."""
+        """Return the units that can be held at once."""
         return self.jobs.capacity
 
     @property
     def unit(self) -> str:
-        """What sizes count."""
+        """Return the unit of sizes."""
         return self.jobs.unit
 
     @property
     def offered(self) -> float:
-        """Mean units that its jobs need."""
+        """Return the mean units that its jobs need."""
         return self.jobs.offered
 
     @property
     def jobs_a_week(self) -> float:
-        """Mean number of jobs per week."""
+        """Return the mean number of jobs per week."""
         return self.jobs.count / max(self.jobs.span_s / WEEK_S, 1 / _DAYS)
 
     def draw(self, count: int, rng: Generator, intensity: Intensity) -> Jobs:
@@ -90,7 +89,7 @@ class Resampling:
 
 @dataclass(frozen=True)
 class JobDraws:
-    """Jobs drawn, in order of submission: ``row`` of the trace's, ``submit_s`` since a Monday, ``user`` or -1."""
+    """Resampled jobs, in order of submission: ``row`` in the trace, ``submit_s`` since a Monday, ``user`` or -1."""
 
     row: Ints
     submit_s: Floats
@@ -98,13 +97,13 @@ class JobDraws:
 
 
 def fit(jobs: Jobs, method: str = "resample", near: float | None = None) -> Resampling:
-    """Choose how to draw from a trace.
+    """Choose the resampling of a trace.
 
     Args:
         jobs: the trace's.
         method: ``resample``: users' weeks if there are enough of both, else weeks, else runs of jobs; or one of the
             three.
-        near: weeks that a piece moves at most; None: `NEAR_WEEKS` where the load has a trend: for ``users`` by
+        near: most weeks that a piece moves; None: `NEAR_WEEKS` if the load has a trend: for ``users`` by
             `trend_of` at the 1 % level, for ``weeks`` by `order_of` at the 5 % level.
     """
     weeks = jobs.span_s / WEEK_S
@@ -113,14 +112,14 @@ def fit(jobs: Jobs, method: str = "resample", near: float | None = None) -> Resa
         method = "users" if users >= ENOUGH_USERS and weeks >= ENOUGH_WEEKS else "weeks" if weeks >= 3 else "jobs"
     trend = trend_of(jobs) if method == "users" else order_of(jobs) if method == "weeks" else (np.nan, np.nan)
     if near is None:
-        # of too few weeks nothing is known, and they stay near
+        # too few weeks show no trend, and pieces stay near
         stay = not trend[1] >= _LEVEL[method] if method != "jobs" else False
         near = NEAR_WEEKS[method] if stay and not (method == "users" and trend[0] <= 1) else np.inf
     return Resampling(jobs, method, np.inf if method == "jobs" else near, _block(jobs.run_s), trend)
 
 
 def trend_of(jobs: Jobs) -> tuple[float, float]:
-    """Whether the load of whole weeks varies more than that of users who work independently of one another.
+    """Test whether the load of whole weeks varies more than that of independent users.
 
     Returns:
         the variance of the weekly load over its median if each user's weeks are in random order, and the share of
@@ -142,7 +141,7 @@ def trend_of(jobs: Jobs) -> tuple[float, float]:
 
 
 def order_of(jobs: Jobs) -> tuple[float, float]:
-    """Whether successive weeks have loads more alike than weeks in random order (von Neumann's ratio).
+    """Test whether successive weeks have loads more similar than weeks in random order (von Neumann's ratio).
 
     Returns:
         the mean squared difference of the loads of successive whole weeks over twice their variance, about 1 in random
@@ -160,7 +159,7 @@ def order_of(jobs: Jobs) -> tuple[float, float]:
 
 
 def _block(run_s: Floats) -> int:
-    """Jobs of a block: the first lag at which ln run is correlated by less than 0.05, at least `SHORTEST_BLOCK`."""
+    """Return the jobs per block: the first lag at which ln run correlates below 0.05, at least `SHORTEST_BLOCK`."""
     x = np.log(run_s[:200_000])
     x = x - x.mean()
     size = 1 << int(np.ceil(np.log2(2 * x.size)))
@@ -177,13 +176,13 @@ def draw(model: Resampling, count: int, rng: Generator, intensity: Intensity) ->
     """Draw a number of jobs, period by period of the trace's length; the last one is cut off.
 
     Args:
-        model: what is drawn from.
+        model: the source.
         count: jobs wanted.
         rng: a generator of its own.
-        intensity: how many times as many pieces as the trace has, for each week of the output.
+        intensity: factor on the trace's number of pieces, for each week of the output.
 
     Returns:
-        so many jobs, or fewer where the intensity leaves next to none.
+        `count` jobs, or fewer if the intensity is close to zero.
     """
     period = {"users": _users, "weeks": _weeks, "jobs": _runs}[model.method]
     parts: list[tuple[Any, Any, Any]] = []
@@ -209,7 +208,7 @@ def _joined(parts: list[tuple[Any, Any, Any]]) -> tuple[Ints, Floats, Ints]:
 
 
 def _order(size: tuple[int, ...], near: float, rng: Generator) -> Ints:
-    """The place that each piece goes to; along the last axis, in random order or near its own."""
+    """Return the new place of each piece; along the last axis, in random order or near its own."""
     key = np.arange(size[-1]) + rng.uniform(-near, near, size) if np.isfinite(near) else rng.random(size)
     return np.argsort(np.argsort(key, axis=-1), axis=-1)
 
@@ -267,11 +266,11 @@ def _runs(model: Resampling, rng: Generator, begin: float, intensity: Intensity)
 
 
 def _layers(wanted: Floats) -> int:
-    """So many times is the trace laid over itself that each week can have as many pieces as are wanted."""
+    """Return how many times the trace is overlaid so that each week can have as many pieces as are wanted."""
     return max(int(np.ceil(wanted.max() - 1e-9)), 1)
 
 
 def _again(jobs: Jobs, rows: Ints, layer: int) -> Ints:
-    """Users of a layer: those who come again in another one are others."""
+    """Renumber users of a layer: users repeated in another layer count as different ones."""
     user = jobs.user[rows]
     return np.asarray(np.where(user < 0, -1, user + layer * (int(jobs.user.max()) + 1)), np.int64)

@@ -27,20 +27,20 @@ _OVER_LAID = 20.0
 
 @dataclass(frozen=True)
 class Synthesis:
-    """Which jobs are made.
+    """The requested jobs.
 
     Attributes:
-        count: jobs; with `days`, the most.
-        seed: of all that is drawn.
-        load: share of the capacity; None: as it comes.
-        load_by: ``time``: all times between submissions are divided by one number; ``users``: more users, or more
-            traces laid over one another, so that days keep their length.
-        capacity: units that load is a share of; None: the model's.
-        growth: the last week's jobs over the first one's.
-        large: share of large gangs; None: as it comes.
+        count: number of jobs; with `days`, the maximum.
+        seed: random seed.
+        load: share of the capacity; None: that of the model.
+        load_by: ``time``: times between submissions are divided by a common factor; ``users``: more users, or more
+            overlaid traces, so that days keep their length.
+        capacity: capacity that the load refers to; None: the model's.
+        growth: jobs of the last week / jobs of the first one.
+        large: share of large gangs; None: that of the model.
         tail: see `gpuctl.workloads.synthesis_options.heavier`.
-        days: all jobs that are submitted within so many days, from 00:00 of that of the first one on; None: `count`.
-        users: so many users; None: the model's.
+        days: all jobs of this many days, from 00:00 of the first job's day; None: `count`.
+        users: number of users; None: the model's.
     """
 
     count: int
@@ -56,13 +56,13 @@ class Synthesis:
 
 
 def synthesize(model: Model, wanted: Synthesis) -> Jobs:
-    """Make jobs; the same model and settings give the same jobs.
+    """Generate jobs; the same model and settings give the same jobs.
 
     Submissions, run times and limits are whole seconds; with `Synthesis.load` by time, the load is as requested except
-    for that rounding. The capacity of the result is that which its load is a share of.
+    for that rounding. The capacity of the result is the one that its load refers to.
 
     Raises:
-        UsageError: a wish is out of bounds, or the model cannot do it.
+        UsageError: a setting is out of bounds, or the model does not support it.
     """
     _check(wanted)
     if wanted.users is not None:
@@ -71,7 +71,7 @@ def synthesize(model: Model, wanted: Synthesis) -> Jobs:
 
 
 def _within(model: Model, wanted: Synthesis, days: float) -> Jobs:
-    """The jobs of some days: of as many as it takes to fill these."""
+    """Return the jobs of some days: of as many as it takes to fill these."""
     capacity = model.jobs_capacity if wanted.capacity is None else wanted.capacity
     faster = 1.0 if wanted.load is None else wanted.load / (model.offered / capacity)
     count = math.ceil(1.2 * model.jobs_a_week * faster * days / 7) + 50
@@ -88,7 +88,7 @@ def _within(model: Model, wanted: Synthesis, days: float) -> Jobs:
 
 
 def _of_users(model: Model, users: int, rng: Generator) -> Model:
-    """The model with so many users: its own, some of them left out or taken several times, or its law of users."""
+    """Return the model with this many users: some of its own left out or repeated, or its law of users changed."""
     if isinstance(model, parametric.Parametric) and model.users:
         return replace(model, users=users)
     if isinstance(model, resample.Resampling) and (model.jobs.user >= 0).any():

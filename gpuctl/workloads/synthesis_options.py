@@ -1,4 +1,4 @@
-"""What is changed in jobs that were drawn: more load, more large gangs, a heavier tail of run times."""
+"""Requested changes to generated jobs: more load, more large gangs, a heavier tail of run times."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ TAIL_FROM = 0.9
 
 @dataclass(frozen=True)
 class Large:
-    """``--large SHARE:SIZE``: so large a share of the jobs has at least this size."""
+    """``--large SHARE:SIZE``: the share of jobs with at least this size."""
 
     share: float
     size: int
 
 
 def parse_large(text: str) -> Large:
-    """Read ``SHARE:SIZE``.
+    """Parse ``SHARE:SIZE``.
 
     Raises:
-        UsageError: it is no such pair.
+        UsageError: it is not such a pair.
     """
     share, colon, size = text.partition(":")
     try:
@@ -43,13 +43,13 @@ def parse_large(text: str) -> Large:
 
 
 def more_large(jobs: Jobs, wanted: Large, rng: Generator) -> Jobs:
-    """Let a share of the jobs be large: runs of equal jobs of one user become another size together.
+    """Enlarge a share of the jobs: runs of equal jobs of one user change size together.
 
-    Jobs that change take size, run time and limit of a job drawn from those that are large already (or are not, where
-    there are too many large ones), so that large jobs run as long as large jobs do.
+    Changed jobs take size, run time and limit of a job drawn from the large ones (or from the others, if there are too
+    many large ones), so that run times match sizes.
 
     Raises:
-        UsageError: no job is large, or all are, so that there is none to take after.
+        UsageError: no job is large, or all are, so that there is none to copy.
     """
     large = jobs.size >= wanted.size
     if not large.any() or large.all():
@@ -74,7 +74,7 @@ def more_large(jobs: Jobs, wanted: Large, rng: Generator) -> Jobs:
 
 
 def _runs_of_equal_jobs(jobs: Jobs) -> Ints:
-    """A number for each job: the same for jobs of one size that one user submits one after the other."""
+    """Number runs of equal jobs: the same for consecutive jobs of one size and one user."""
     order = np.lexsort((np.arange(jobs.count), jobs.user))
     user, size = jobs.user[order], jobs.size[order]
     new = np.ones(jobs.count, bool)
@@ -85,7 +85,7 @@ def _runs_of_equal_jobs(jobs: Jobs) -> Ints:
 
 
 def with_users(jobs: Jobs, users: int, rng: Generator) -> Jobs:
-    """The trace with a number of users: some of its own at random, or all of them with some repeated as others.
+    """Return the trace with a number of users: a random subset, or all of them with some repeated as new ones.
 
     Jobs without a user do not change. The number of jobs grows with users.
 
@@ -121,7 +121,7 @@ def heavier(jobs: Jobs, factor: float) -> Jobs:
 
 
 def growth(weeks: Ints, total: float, factor: float, mean: float) -> Floats:
-    """Pieces by week: exponential growth over the whole output, by `factor` from its first to its last week.
+    """Return pieces by week: exponential growth by `factor` from the first to the last week of the output.
 
     Args:
         weeks: numbers of weeks.

@@ -58,14 +58,14 @@ ROWS = (
 
 
 def method_of(model: Model) -> str:
-    """The name of a model's method."""
+    """Return the name of a model's method."""
     if isinstance(model, Resampling):
         return model.method
     return "parametric" if isinstance(model, Parametric) else "lublin"
 
 
 def settings(model: Model, unit: str, *, capacity: float, capacity_from: str) -> dict[str, Note]:
-    """What shapes the figures."""
+    """Return the settings that shape the figures."""
     method = method_of(model)
     values = {
         "method": literal(METHODS[method]),
@@ -111,7 +111,7 @@ def fitted(
     sources: Sequence[SourceInfo],
     command: str,
 ) -> Analysis:
-    """What a fit found out.
+    """Return the result of a fit.
 
     Args:
         model: the model.
@@ -129,7 +129,7 @@ def fitted(
 
 
 def warnings(trace: Jobs) -> tuple[Note, ...]:
-    """What is to be known of the jobs that a model is made of."""
+    """Return caveats on the jobs behind a model."""
     found = []
     if not trace.calendar:
         found.append(note("These jobs have no calendar: their second 0 is taken for a Monday, 00:00."))
@@ -233,7 +233,7 @@ def about(
     *,
     anonymous: bool,
 ) -> dict[str, Any]:
-    """The card of a model; for an anonymous one, without single jobs, users or the log."""
+    """Return the card of a model; for an anonymous one, without single jobs, users or the log."""
     method = method_of(model)
     shown = {
         score.measure + (f", {score.of}" if score.of else ""): {
@@ -288,7 +288,7 @@ def made(
     *,
     card: Mapping[str, Any] | None = None,
 ) -> Analysis:
-    """The result of a synthesis; `card`: the model's card, with its scores."""
+    """Return the result of a synthesis; `card`: the model's card, with its scores."""
     load = jobs.load()
     users = int(np.unique(jobs.user[jobs.user >= 0]).size)
     row = {
@@ -342,7 +342,7 @@ def made(
 
 
 def _unlike(card: Mapping[str, Any]) -> tuple[Note, ...]:
-    """Say in what a model's jobs are unlike those of its trace, by the scores of its card, which may be anybody's."""
+    """Return how a model's jobs differ from those of its trace, by the scores of its card, which may be untrusted."""
     scores = card.get("scores")
     if not isinstance(scores, dict):
         return ()

@@ -1,4 +1,4 @@
-"""The folder of a workload model: what is written, and what is checked before any of it is believed."""
+"""The folder of a workload model: its files, and the checks on loading them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MOST = 1e15
 
 
 def save(path: Path, model: Model, about: Mapping[str, Any]) -> None:
-    """Save a model; one that is there is replaced.
+    """Save a model; an existing one is replaced.
 
     Args:
         path: of the folder.
@@ -48,13 +48,13 @@ def save(path: Path, model: Model, about: Mapping[str, Any]) -> None:
         about: content of its card, see `gpuctl.predictors.card.save_folder`.
 
     Raises:
-        UsageError: something else is there, or it cannot be written to.
+        UsageError: something else is there, or it is not writable.
     """
     save_folder(path, KIND, about, contents(model))
 
 
 def contents(model: Model) -> dict[str, Any]:
-    """The files of a model except its card, by name."""
+    """Return the files of a model except its card, by name."""
     if isinstance(model, Resampling):
         return _of_resampled(model)
     if isinstance(model, Parametric):
@@ -97,10 +97,10 @@ def _of_parametric(model: Parametric) -> dict[str, Any]:
 
 
 def load(path: Path) -> tuple[Model, dict[str, Any]]:
-    """Load a model and its card; nothing in its folder is run, and nothing believed that was not checked.
+    """Load a model and its card; nothing in its folder is run, and all of it is checked.
 
     Raises:
-        InputError: there is none, or it is truncated, changed, foreign, or of another version.
+        InputError: it is missing, truncated, changed, of another kind, or of another version.
     """
     folder = load_folder(path, KIND)
     found = folder.json(SETTINGS)

@@ -1,1 +1,1 @@
-"""What the telemetry of GPUs comes to for each job: samples joined to those who held the GPUs, figures, clocks."""
+"""GPU usage of each job from telemetry: samples joined to holders of the GPUs, figures, clocks."""

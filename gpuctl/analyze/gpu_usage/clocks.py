@@ -1,8 +1,8 @@
-"""How far a node's clock is from the scheduler's, by when its GPUs are busy outside of every job.
+"""The offset between a node's clock and the scheduler's, from GPU activity outside of jobs.
 
-Ours: cost(d) is the GPU-time that is active while no job holds the GPU, after samples are moved by -d. Programs warm up
-before their first kernel but are busy to their last second, so the least cost is a plateau, and its lower end, where
-busy spans end with their jobs, is the offset.
+The method is gpuctl's: cost(d) is the active GPU-time outside of all jobs, after samples are shifted by -d. Programs
+warm up before their first kernel but are busy to their last second, so the least cost is a plateau, and its lower end,
+at which busy spans end with their jobs, is the offset.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class Clock(NamedTuple):
     """The estimate for a node; seconds.
 
     Attributes:
-        offset: its clock is ahead by this: the lower end of the plateau.
+        offset: how far its clock is ahead: the lower end of the plateau.
         high: the upper end.
         cost: GPU-seconds of activity outside of jobs, after the correction.
-        uncorrected: the same without.
+        uncorrected: the same without the correction.
         boundaries: ends of jobs with activity near them.
         strong: whether the evidence suffices for a correction.
     """
@@ -51,13 +51,13 @@ def estimate(active: Arrays, starts: Arrays, ends: Arrays, interval: float) -> C
     """Estimate the offset of a node's clock.
 
     Args:
-        active: of each GPU, the times at which it was active, in order (s).
-        starts: of each GPU, when it was held, in order (s).
-        ends: until when.
+        active: by GPU, the times at which it was active, in order (s).
+        starts: by GPU, the starts of holdings, in order (s).
+        ends: their ends.
         interval: between samples (s).
 
     Returns:
-        None where too few jobs ended with activity near their ends.
+        None if too few jobs ended with activity near their ends.
     """
     inside: list[NDArray[np.int64]] = []
     total = 0
@@ -69,7 +69,7 @@ def estimate(active: Arrays, starts: Arrays, ends: Arrays, interval: float) -> C
             if not len(some):
                 continue
             near += bool(((some > other - NEAR_S) & (some < other + NEAR_S)).any())
-            # moved by -d a sample lies inside for d in (t - end, t - start]
+            # shifted by -d, a sample lies inside for d in (t - end, t - start]
             first = np.clip(np.floor(some - other) + 1, -REACH_S, REACH_S + 1).astype(np.int64) + REACH_S
             past = np.clip(np.floor(some - one) + 1, -REACH_S, REACH_S + 1).astype(np.int64) + REACH_S
             size = 2 * REACH_S + 2
@@ -91,7 +91,7 @@ def estimate(active: Arrays, starts: Arrays, ends: Arrays, interval: float) -> C
 
 
 def _plateau(within: NDArray[np.int64], best: int) -> tuple[int, int]:
-    """The longest run of offsets with the least cost."""
+    """Return the longest run of offsets with the least cost."""
     at = np.flatnonzero(within == best)
     runs = np.split(at, np.flatnonzero(np.diff(at) > 1) + 1)
     longest = max(runs, key=len)

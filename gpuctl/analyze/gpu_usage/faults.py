@@ -1,4 +1,4 @@
-"""Events of GPUs, each once, and the attempts that they hit."""
+"""Events of GPUs, without duplicates, and the attempts that they hit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _KINDS: dict[str, Any] = {
 
 
 def found(store: Store, cluster: str, holds: Holds) -> pl.DataFrame:
-    """Rows of ``gpu_faults``.
+    """Return the rows of ``gpu_faults``.
 
     The kernel's log has every XID; a gauge of the last one adds only what the log lacks.
     """
@@ -61,7 +61,7 @@ def found(store: Store, cluster: str, holds: Holds) -> pl.DataFrame:
 def _place(
     holds: Holds, machine: str | None, gpu: int | None, uuid: str | None, pci: str | None
 ) -> tuple[str | None, int | None]:
-    """Node and NVML index of an event, by any name that it has."""
+    """Return node and NVML index of an event, from any of its names."""
     mapped = holds.inventory.by_uuid.get(uuid.upper()) if uuid else None
     machine = machine or (mapped[0] if mapped else None)
     if gpu is None and mapped is not None:
@@ -72,7 +72,7 @@ def _place(
 
 
 def _hit(holds: Holds, of_node: Any, gpu: int | None, us: int) -> list[int]:
-    """Attempts that an event hit; those that may have held the GPU, where it is not known which GPUs they held."""
+    """Return the attempts that an event hit; all that may have held the GPU if their GPUs are unknown."""
     sure: list[int] = []
     near: list[tuple[int, int]] = []
     for at in of_node:

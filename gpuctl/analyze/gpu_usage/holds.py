@@ -1,4 +1,4 @@
-"""Who held which GPUs when, and whose samples a series has."""
+"""Holdings of GPUs over time, and the job of each series of samples."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TYPED = re.compile(r"=(\d+)")
 
 
 class Attempt(NamedTuple):
-    """An attempt that held GPUs, or ran; times are microseconds since 1970."""
+    """An attempt that held GPUs or ran; times are microseconds since 1970."""
 
     job: str
     attempt: int
@@ -50,9 +50,9 @@ class NodeHold(NamedTuple):
     Attributes:
         attempt: position in `Holds.attempts`.
         machine: the node.
-        number: how many.
-        devices: which; None: not known.
-        how: index, node (all of the node's), or empty where they are not known.
+        number: number of GPUs.
+        devices: their indices; None: unknown.
+        how: index, node (all of the node's), or empty if they are unknown.
     """
 
     attempt: int
@@ -64,7 +64,7 @@ class NodeHold(NamedTuple):
 
 @dataclass
 class Inventory:
-    """The names of the GPUs of each node, as sources state them."""
+    """The names of the GPUs of each node, from all sources."""
 
     by_uuid: dict[str, tuple[str | None, int, str | None]] = field(default_factory=dict)
     by_pci: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class Inventory:
     any_files: bool = False
 
     def of_number(self, machine: str, idx: int) -> Device | None:
-        """The GPU that the scheduler's number stands for; None: no source states it, and more than one is possible."""
+        """Return the GPU behind the scheduler's number; None: no source states it, and several are possible."""
         parts = self.instances.get(machine)
         if parts:
             return parts[idx] if idx < len(parts) else None
@@ -92,7 +92,7 @@ class Inventory:
 
 @dataclass
 class Holds:
-    """All attempts of a cluster, and what they held."""
+    """All attempts of a cluster, and their holdings."""
 
     attempts: list[Attempt]
     on_nodes: list[NodeHold]
@@ -103,7 +103,7 @@ class Holds:
 
 
 def read(store: Store, cluster: str) -> Holds:
-    """Read who held what from an open store."""
+    """Read the holdings from an open store."""
     own = {"cluster": cluster}
     inventory = _inventory(store, own)
     sizes = dict(store.execute("SELECT machine, gpus FROM machines WHERE cluster = $cluster", own).fetchall())
@@ -134,7 +134,7 @@ def _on_node(holds: Holds, at: int, placed: tuple[str, float, list[int] | None])
     machine, gpus, indices = placed
     inventory = holds.inventory
     parts = inventory.instances.get(machine, [])
-    # of a MIG instance gpus is the fraction of a GPU
+    # for a MIG instance, gpus is the fraction of a GPU
     count = len(indices) if indices else round(holds.attempts[at].gpus if parts else gpus)
     if not count:
         return None
@@ -179,7 +179,7 @@ def _order(device: Device) -> tuple[int, int, str]:
 
 
 def short_names(names: Iterable[str]) -> dict[str, str]:
-    """Names of nodes by their first part, where only one node has it."""
+    """Return names of nodes by their first part, if only one node has it."""
     found: dict[str, list[str]] = {}
     for name in names:
         found.setdefault(name.partition(".")[0], []).append(name)

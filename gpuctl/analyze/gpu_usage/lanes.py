@@ -28,7 +28,7 @@ _SAME = 0.02
 
 
 class Lane(NamedTuple):
-    """What samples that follow one another have in common."""
+    """The common properties of consecutive samples."""
 
     reader: str
     machine: str
@@ -42,11 +42,11 @@ class Lanes(NamedTuple):
     """The lanes of a cluster.
 
     Attributes:
-        lanes: each once.
-        series: series, lane (its position), kind, node_clock, and whether utilization of it counts.
-        days: (node, day) -> the tool that counts there, where several measured.
+        lanes: distinct lanes.
+        series: series, lane (its index), kind, node_clock, and whether its utilization counts.
+        days: (node, day) -> the tool that counts there, if several measured.
         rows: samples of each node.
-        labelled: (tool, node) of which some series have a job's label.
+        labelled: (tool, node) with series that have a job's label.
     """
 
     lanes: list[Lane]
@@ -57,7 +57,7 @@ class Lanes(NamedTuple):
 
 
 def read(store: Store, cluster: str, holds: Holds) -> Lanes:
-    """Read the series of a cluster and find out whose they are."""
+    """Read the series of a cluster and identify their jobs."""
     import polars as pl
 
     own = {"cluster": cluster}
@@ -99,10 +99,10 @@ def read(store: Store, cluster: str, holds: Holds) -> Lanes:
 
 
 def _which_count(series: pl.DataFrame, days: pl.DataFrame, lanes: list[Lane]) -> pl.DataFrame:
-    """Add ``counts``: of a GPU with two counters of activity, only one makes its utilization.
+    """Add ``counts``: of several activity counters of a GPU, only one determines its utilization.
 
-    A MIG instance has no time in which kernels ran (dcgm-exporter shows 0 or nothing): its engines count. Of a whole
-    GPU the time in which kernels ran counts, where it was measured.
+    A MIG instance has no kernel time (dcgm-exporter shows 0 or nothing): its engine activity counts. For a whole GPU
+    the kernel time counts, if measured.
     """
     import polars as pl
 
@@ -116,7 +116,7 @@ def _which_count(series: pl.DataFrame, days: pl.DataFrame, lanes: list[Lane]) ->
 
 
 def _readers(days: pl.DataFrame) -> dict[tuple[str, int], str]:
-    """The tool of each node and day that has several: the one that covers most, then by `PRIORITY`."""
+    """Return the tool of each node and day with several: the one with most coverage, then by `PRIORITY`."""
     import polars as pl
 
     covered = days.with_columns(
@@ -124,7 +124,7 @@ def _readers(days: pl.DataFrame) -> dict[tuple[str, int], str]:
         .then(pl.col("span") * pl.col("utils") / (pl.col("rows").clip(2) - 1))
         .otherwise(0.0)
     )
-    # samples of one lane may stand in several series, one a metric
+    # samples of one lane may be in several series, one per metric
     of_lanes = covered.group_by("machine", "day", "reader", "lane").agg(pl.col("covered").max())
     table = of_lanes.group_by("machine", "day", "reader").agg(pl.col("covered").sum())
     chosen: dict[tuple[str, int], str] = {}

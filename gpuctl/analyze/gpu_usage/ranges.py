@@ -1,4 +1,4 @@
-"""Bounds of a job's utilization on a shared node of which it is not known which GPUs the job held."""
+"""Bounds of a job's utilization on a shared node, if the GPUs that the job held are unknown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Bound(NamedTuple):
-    """Sums over one hold.
+    """Sums over one holding.
 
     Attributes:
         low: lowest utilization x GPU-seconds.
@@ -31,9 +31,9 @@ class Rounds(NamedTuple):
 
     Attributes:
         t: times (s).
-        table: of each time and GPU of the node its utilization; NaN: unknown.
+        table: utilization by time and GPU of the node; NaN: unknown.
         interval: between times (s).
-        known: of each time and GPU, whether a job holds it of which that is known.
+        known: by time and GPU, whether a job is known to hold it.
     """
 
     t: NDArray[np.float64]
@@ -45,13 +45,13 @@ class Rounds(NamedTuple):
 def bound(node: Rounds, span: tuple[float, float], count: int, others: NDArray[np.int64]) -> Bound:
     """Bound the utilization of `count` GPUs that a job held for a span of time.
 
-    GPUs that nobody holds show 0, so the job's are among the busiest of the GPUs held.
+    GPUs that nobody holds show 0, so the job's are among the busiest held GPUs.
 
     Args:
         node: its samples.
-        span: of the hold, from and to (s).
+        span: span of the holding, from and to (s).
         count: GPUs of the job on the node.
-        others: of each time, GPUs held by others whose numbers are unknown, too.
+        others: by time, GPUs held by others with unknown numbers.
     """
     start, end = span
     t, interval = node.t, node.interval

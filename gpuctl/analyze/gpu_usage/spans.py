@@ -1,4 +1,4 @@
-"""What samples of GPUs stand for: their intervals, who held the GPU, weights, runs of idleness. Arrays, no stores."""
+"""Spans of GPU samples: intervals, holders, weights, idle runs. Arrays, without stores."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ DAY = 86_400.0
 
 
 class Held(NamedTuple):
-    """Who held which lanes, sorted by lane and start; seconds.
+    """Holdings of lanes, sorted by lane and start; seconds.
 
     Attributes:
         lane: number of the lane.
-        start: since when.
-        end: until when.
+        start: its start.
+        end: its end.
     """
 
     lane: NDArray[np.int64]
@@ -30,12 +30,12 @@ class Held(NamedTuple):
 
 
 class Samples(NamedTuple):
-    """Samples of one metric, sorted by lane and time, each (lane, time) once.
+    """Samples of one metric, sorted by lane and time, without duplicates.
 
     Attributes:
         lane: number of the lane.
         t: time (s).
-        value: of the metric.
+        value: value of the metric.
         interval: I, the median spacing of the lane on that day (s); NaN: a single sample.
     """
 
@@ -46,10 +46,10 @@ class Samples(NamedTuple):
 
 
 def samples(lane: NDArray[np.int64], t: NDArray[np.float64], value: NDArray[np.float64]) -> tuple[Samples, int]:
-    """Take samples sorted by lane and time; of equal ones the last counts.
+    """Take samples sorted by lane and time; of duplicates the last counts.
 
     Returns:
-        the samples, and how many were left out because another one of the lane and time has another value.
+        the samples, and the number left out because another one of the same lane and time has a different value.
     """
     if not len(t):
         empty = np.empty(0)
@@ -74,12 +74,12 @@ def _intervals(lane: NDArray[np.int64], t: NDArray[np.float64]) -> NDArray[np.fl
 
 
 def holders(some: Samples, held: Held) -> NDArray[np.int64]:
-    """Of each sample the position in `held` of who held its lane at start <= t < end; -1: nobody."""
+    """Return the index in `held` of each sample's holder at start <= t < end; -1: none."""
     if not len(held.lane) or not len(some.t):
         return np.full(len(some.t), -1)
     origin = min(some.t[:: max(1, len(some.t) - 1)].min(), held.start.min(), some.t.min())
     reach = max(some.t.max(), held.start.max()) - origin + 1
-    # lanes one after the other on one line
+    # lanes one after the other on one axis
     at = (
         np.searchsorted(held.lane * reach + (held.start - origin), some.lane * reach + (some.t - origin), side="right")
         - 1
@@ -89,7 +89,7 @@ def holders(some: Samples, held: Held) -> NDArray[np.int64]:
 
 
 def weights(some: Samples, holder: NDArray[np.int64], held: Held) -> NDArray[np.float64]:
-    """Seconds that each sample stands for: I around it, cut to its holder's time and half-way to its neighbours."""
+    """Return the seconds that each sample represents: I around it, within its holding and half-way to neighbours."""
     if not len(some.t):
         return np.empty(0)
     half = np.nan_to_num(some.interval) / 2
@@ -110,7 +110,7 @@ def _neighbours(some: Samples) -> tuple[NDArray[np.float64], NDArray[np.float64]
 
 
 def idle(some: Samples, holder: NDArray[np.int64], held: Held, least_s: float) -> NDArray[np.float64]:
-    """Of each of `held`, seconds in runs of samples at exactly 0 without a gap, of at least `least_s` each."""
+    """Return, by holding, the seconds in runs of samples at exactly 0 without a gap, of at least `least_s` each."""
     zero = (some.value == 0) & (holder >= 0)
     at = np.flatnonzero(zero)
     if not len(at):

@@ -21,16 +21,16 @@ _WHY = {"short": "short", "none": "no_samples"}
 
 
 class Summary(NamedTuple):
-    """What a source states of a job's last attempt.
+    """A source's summary of a job's last attempt.
 
     Attributes:
         origin: the source.
         utils: mean utilization of each GPU that has one (%).
         mems: highest memory of each GPU (MiB).
         gpus: GPUs in it.
-        run_s: how long the attempt ran (s).
+        run_s: run time of the attempt (s).
         peak: sum over GPUs of the highest utilization (%).
-        note: why there is no figure.
+        note: reason for a missing figure.
     """
 
     origin: str
@@ -42,7 +42,7 @@ class Summary(NamedTuple):
     note: str | None
 
     def figures(self, held_s: float, run_s: float) -> dict[str, Any]:
-        """Columns of ``job_gpu_usage``."""
+        """Return columns of ``job_gpu_usage``."""
         gpus = held_s / run_s if run_s else 0.0
         if self.origin == "step":
             high = min(100.0, self.peak / gpus) if self.peak is not None and gpus else None
@@ -64,7 +64,7 @@ class Summary(NamedTuple):
 
 
 def summaries(store: Store, cluster: str) -> dict[str, Summary]:
-    """What sources state of each job; a mean goes before a peak."""
+    """Return the sources' summary of each job; a mean takes precedence over a peak."""
     rows: dict[str, dict[str, list[Any]]] = {}
     for job, origin, _, *rest in store.execute(_SQL, {"cluster": cluster}).fetchall():
         rows.setdefault(job, {}).setdefault(origin, []).append(rest)

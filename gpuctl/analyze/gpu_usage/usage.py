@@ -1,7 +1,7 @@
-"""Computes ``job_gpu_usage`` and the tables beside it, after an ingest has loaded something.
+"""Computes ``job_gpu_usage`` and related tables, after an ingest has loaded something.
 
-Definitions are those of docs/how-to/gpu-telemetry.md: samples are joined to who held the GPU, each stands for an
-interval around it, and a figure that rests on less than half of the GPU-time held is withheld.
+Definitions are those of docs/how-to/gpu-telemetry.md: samples are joined to the holders of GPUs, each represents an
+interval around it, and a figure based on less than half of the held GPU-time is withheld.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _READ = """
 
 
 class Options(NamedTuple):
-    """How figures are made.
+    """How to compute figures.
 
     Attributes:
-        idle_after_min: a GPU is idle from this many minutes at 0 %.
-        min_coverage: of the GPU-time held; below it there are no figures.
+        idle_after_min: minutes at 0 % from which a GPU is idle.
+        min_coverage: share of the held GPU-time; below it there are no figures.
         correct_clocks: auto: on strong evidence.
     """
 
@@ -86,7 +86,7 @@ class _Job:
 
 
 def renew(store: Store, cluster: str, options: Options) -> None:
-    """Compute anew what a cluster's telemetry comes to, in a store that is open for writing.
+    """Recompute the GPU usage of a cluster in a store that is open for writing.
 
     Raises:
         KeyboardInterrupt, StoreError: as for `Store.execute`; the store is as it was before.
@@ -128,7 +128,7 @@ class _Usage:
         self._starts = np.array([a.start / 1e6 for a in self._holds.attempts])
 
     def compute(self) -> dict[str, pl.DataFrame]:
-        """The rows of each table."""
+        """Return the rows of each table."""
         self._end_running()
         self._held()
         for machines in self._batches():
@@ -152,7 +152,7 @@ class _Usage:
         }
 
     def _end_running(self) -> None:
-        """Attempts that still run end at the last sample of all."""
+        """End running attempts at the last sample of all."""
         last = self._store.value("SELECT epoch(max(ts)) FROM gpu_readings WHERE cluster = $c", {"c": self._cluster})
         self._ends = np.where(
             np.isnan(self._ends), self._starts if last is None else np.maximum(self._starts, last), self._ends
@@ -207,7 +207,7 @@ class _Usage:
                 self._bounds(machine, rows, numbers)
 
     def _of_chosen_tools(self, rows: pl.DataFrame, numbers: list[int]) -> pl.DataFrame:
-        """Leave out samples of tools that do not count on their node and day."""
+        """Drop samples of tools that do not count on their node and day."""
         if not self._lanes.days:
             return rows
         chosen = pl.DataFrame(
@@ -223,7 +223,7 @@ class _Usage:
         return kept.drop("machine", "reader", "day", "chosen")
 
     def _held_lanes(self, numbers: list[int]) -> tuple[spans.Held, NDArray[np.int64], list[str]]:
-        """Who held the lanes, sorted; the attempt of each hold, and by what it is known."""
+        """Return the holdings of lanes, sorted; the attempt of each, and how it is known."""
         found: list[tuple[int, float, float, int, str]] = []
         by_device: dict[tuple[str, int | None, str | None], list[int]] = defaultdict(list)
         for at in numbers:
@@ -256,7 +256,7 @@ class _Usage:
     def _shifts(
         self, rows: pl.DataFrame, held: spans.Held, machines: Sequence[str], clocked: set[int]
     ) -> dict[str, float]:
-        """Offsets of the clocks of nodes, seconds, where they are corrected."""
+        """Return offsets of the clocks of nodes, seconds, if they are corrected."""
         if not clocked:
             return {}
         found: dict[str, float] = {}
@@ -336,7 +336,7 @@ class _Usage:
     def _of_util(
         self, some: spans.Samples, holder: NDArray[np.int64], held: spans.Held, who: NDArray[np.int64]
     ) -> None:
-        """Idleness, unused GPUs, and what tables of utilization are made of."""
+        """Compute idleness, unused GPUs, and the input of tables of utilization."""
         size = len(held.lane)
         if not size:
             return
@@ -389,7 +389,7 @@ class _Usage:
         self._tenths.append(_summed([tenths], ["job", "attempt", "colocated", "tenth"]))
 
     def _neighbours(self, some: spans.Samples, mine: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Of each sample that a job holds, whether another attempt was on the node, too."""
+        """Return, per held sample, whether another attempt was on the node."""
         names = [
             self._lanes.lanes[at].machine for at in some.lane[mine][np.append(True, np.diff(some.lane[mine]) != 0)]
         ]
@@ -405,7 +405,7 @@ class _Usage:
         return found
 
     def _leftovers(self, util: spans.Samples, held: spans.Held, how: list[str]) -> None:
-        """Count samples whose label names a job that did not run then."""
+        """Count samples whose label names a job that did not run at that time."""
         labelled = np.array([lane.label is not None for lane in self._lanes.lanes], np.bool_)
         of_label = labelled[util.lane]
         if not of_label.any():
@@ -415,7 +415,7 @@ class _Usage:
         self._counts["leftover_labels"] += int((of_label & (spans.holders(util, wide) < 0)).sum())
 
     def _bounds(self, machine: str, rows: pl.DataFrame, numbers: list[int]) -> None:
-        """Add the range of those who held GPUs of a node, nobody knows which."""
+        """Add the range of those who held unknown GPUs of a node."""
         own = [at for at in numbers if self._lanes.lanes[at].machine == machine and self._lanes.lanes[at].label is None]
         own = [at for at in own if (self._lanes.lanes[at].reader, machine) not in self._lanes.labelled]
         some = rows.filter(pl.col("lane").is_in(own) & pl.col("util").is_not_null()).unique(
@@ -473,7 +473,7 @@ class _Usage:
         row["gpu_util_coverage"] = None if coverage is None else min(1.0, coverage)
         why = self._withheld(job, coverage)
         if why == "no_samples" and summary is not None:
-            # samples and what a source states are never mixed in one figure
+            # samples and sources' summaries are never mixed in one figure
             stated = summary.figures(job.held_s, job.run_s)
             if {"gpu_util_mean", "gpu_util_high"} & stated.keys() or not self._lanes.lanes:
                 return row | stated
@@ -532,7 +532,7 @@ _ROW = (
 
 
 def _present(t: NDArray[np.float64], times: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Of each of `t`, the counts whose times are not after it."""
+    """Return, by `t`, the counts whose times are not after it."""
     order = np.argsort(times)
     total = np.concatenate([[0], np.cumsum(counts[order])])
     return total[np.searchsorted(times[order], t, side="right")]

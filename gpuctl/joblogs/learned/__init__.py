@@ -1,4 +1,4 @@
-"""The last words of a program that no signature explains, read by a linear model over n-grams of characters.
+"""Classifies the last lines of a program without a signature, by a linear model over character n-grams.
 
 The model is an array and a card, made by `tools/learn_reasons.py` from the examples of the signature tables and the
 recordings for development. It never overrules a signature: it is used only if the tables would otherwise guess.
@@ -49,7 +49,7 @@ class Model(NamedTuple):
         return self.reasons[best], float(odds[best] / odds.sum())
 
     def save(self, folder: Path, card: dict[str, Any]) -> None:
-        """Write ``weights.npz`` (8-bit steps, one scale a reason) and ``card.json``."""
+        """Write ``weights.npz`` (8-bit steps, one scale per reason) and ``card.json``."""
         scale = np.abs(self.weights).max(axis=0) / _STEPS
         steps = np.round(self.weights / scale).astype(np.int8)
         np.savez_compressed(folder / "weights.npz", steps=steps, scale=scale.astype(np.float32))
@@ -57,7 +57,7 @@ class Model(NamedTuple):
 
 
 def features(line: str) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Return the n-grams of a line: (places of the weights, values); the last is the constant."""
+    """Return the n-grams of a line: (indices of the weights, values); the last is the constant."""
     text = f" {_DIGITS.sub('0', line[:_MOST].lower())} "
     grams = {text[at : at + width] for width in _WIDTHS for at in range(len(text) - width + 1)}
     places = sorted({zlib.crc32(gram.encode()) % SIZE for gram in grams})
@@ -68,7 +68,7 @@ def features(line: str) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
 
 @cache
 def model() -> Model:
-    """Return the model that gpuctl brings, read once."""
+    """Return gpuctl's own model, read once."""
     card = json.loads((FOLDER / "card.json").read_text())
     with np.load(FOLDER / "weights.npz", allow_pickle=False) as arrays:
         return Model(tuple(card["reasons"]), arrays["steps"] * arrays["scale"])

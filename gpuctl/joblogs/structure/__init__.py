@@ -1,8 +1,8 @@
-"""Formats in which languages, compilers, loggers and launchers state that a program died, one module per family.
+"""Formats in which languages, compilers, loggers and launchers report that a program died, one module per family.
 
-Wordings change from version to version, formats do not: a traceback ends in the exception's line whatever the class is
-called. A reader here finds that line; its meaning is still decided by the signatures. The reader's own reason counts
-only if no signature matches the line.
+Wordings change between versions, formats do not: a traceback ends in the exception's line, whatever its class. A reader
+here finds that line; the signatures still decide its meaning. The reader's own reason counts only if no signature
+matches the line.
 """
 
 from __future__ import annotations

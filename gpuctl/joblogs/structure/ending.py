@@ -20,11 +20,12 @@ class Ending(NamedTuple):
         at: the line of the window that names the error.
         first: the window's first line that belongs to it.
         last: the window's last line that belongs to it.
-        reason: of an error of which no signature states more; None: the format states only that something failed.
+        reason: reason of the error unless a signature is more specific; None: the format only shows that something
+            failed.
         frame: path of the innermost frame's file, if the format has frames.
-        ignored: the language states that the program went on; then no line of it is evidence.
-        texts: what the lines hold in an encoding of their own (JSON), decoded, in place of the line itself.
-        rank: of the process that a launcher blames.
+        ignored: the language states that the program continued; then no line of it is evidence.
+        texts: decoded content of the lines (JSON), replacing the line itself.
+        rank: rank of the process that a launcher blames.
     """
 
     at: int
@@ -41,11 +42,11 @@ class Format(NamedTuple):
     """How one language, compiler, logger or launcher prints errors.
 
     Attributes:
-        name: of what prints it; `structure-NAME` is the signature of its endings.
+        name: name of the program that prints it; `structure-NAME` is the signature of its endings.
         starts: patterns (Hyperscan, one line each) that anchor it.
-        read: (lines of one process without prefixes, place of the anchor) to the ending; None if it is none.
-        example: a whole line that an anchor finds.
-        source: where the format is described.
+        read: maps (lines of one process without prefixes, index of the anchor) to the ending; None if there is none.
+        example: a whole line that an anchor matches.
+        source: description of the format.
     """
 
     name: str
@@ -64,9 +65,9 @@ _CHILD = re.compile(
 
 
 def reason_of(text: str) -> str | None:
-    """The reason of an error of which only its text is known.
+    """Return the reason of an error of which only the text is known.
 
-    None if it describes another process's exit code: why that one failed stands elsewhere.
+    None if it describes another process's exit code: the reason is elsewhere.
     """
     return None if _CHILD.search(text) else PROGRAM_ERROR
 
@@ -79,7 +80,7 @@ _ERRNO = re.compile(r"\[Errno (\d{1,3})\]|\(os error (\d{1,3})\)|\bOs \{ code: (
 
 
 def _system_error(line: str) -> str:
-    """The system's error that a line names by its number, as Python prints it, whatever process printed it."""
+    """Return the system error that a line names by its number, as Python prints it."""
     found = _ERRNO.search(line)
     if found is None:
         return ""
@@ -88,7 +89,7 @@ def _system_error(line: str) -> str:
 
 
 def messages(line: str) -> tuple[str, ...]:
-    """The messages in a line that names an error: the text without its head, and quoted text by itself."""
+    """Return the messages in a line that names an error: the text without its head, and quoted text by itself."""
     line = line.strip()
     head = _HEAD.match(line)
     quoted = _QUOTED.search(line)
@@ -99,5 +100,5 @@ def messages(line: str) -> tuple[str, ...]:
 
 
 def single(lines: Sequence[str], at: int) -> Ending:
-    """Read a format whose whole error stands in one line."""
+    """Parse a format whose whole error is in one line."""
     return Ending(at, at, at, reason_of(lines[at]))

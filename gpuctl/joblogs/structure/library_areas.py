@@ -1,7 +1,7 @@
-"""Which part of a library raised an error: what went wrong if only a generic class and a free message are known.
+"""The library area that raised an error: the kind of fault if only a generic class and a free message are known.
 
 A `ValueError` from a reader of files is bad input, the same class from a solver is a numerical error. Only the
-innermost frame counts, and only a library's: an error that the user's own code raised states nothing by its place.
+innermost frame counts, and only a library's: the location of an error in the user's own code is not informative.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ _BY_PATH = sorted(
 
 
 def area(frame: str | None) -> str | None:
-    """The reason that a library's file stands for.
+    """Return the reason that a library's file indicates.
 
     Args:
-        frame: path of the file whose line raised the error, as a traceback prints it; None if it is not known.
+        frame: path of the file whose line raised the error, as a traceback prints it; None if unknown.
 
     Returns:
-        a reason's slug; None if the file is not a library's, or stands for nothing.
+        a reason's slug; None if the file is not a library's, or indicates none.
     """
     found = _LIBRARY.search(frame) if frame is not None else None
     return next((reason for path, reason in _BY_PATH if found[1].startswith(path)), None) if found else None

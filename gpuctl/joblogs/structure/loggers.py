@@ -1,4 +1,4 @@
-"""Logs of one JSON object per line, and the levels that loggers keep for what ends a program."""
+"""Logs of one JSON object per line, and the levels that loggers reserve for fatal errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHOWN = 4096
 
 
 def json_line(lines: Sequence[str], at: int) -> Ending | None:
-    """Read a JSON object whose level is that of an error; its texts are what it holds of an exception."""
+    """Parse a JSON object with the level of an error; its texts are those of an exception in it."""
     begin = lines[at].find("{")
     try:
         held = json.loads(lines[at][begin : begin + MOST])
@@ -31,7 +31,7 @@ def json_line(lines: Sequence[str], at: int) -> Ending | None:
         return None
     if level not in _WORST and level not in {"50", "60"}:  # pino's and bunyan's numbers
         return None
-    # half of a surrogate pair, which a logger cut an escape in, is no text
+    # half of a surrogate pair, from an escape that a logger cut, is not text
     texts = tuple(text[:_SHOWN].encode("utf-8", "replace").decode() for text in _texts(flat))
     return Ending(at, at, at, reason_of(" ".join(texts)), texts=texts)
 
@@ -45,7 +45,7 @@ def _flat(held: dict[str, Any], before: str = "", depth: int = 0) -> Iterator[tu
 
 
 def _texts(flat: dict[str, Any]) -> Iterator[str]:
-    """Yield what the table's signatures may find: `Class: message`, and the last lines of a stack."""
+    """Yield the texts to search for signatures: `Class: message`, and the last lines of a stack."""
     named = next((str(flat[key]) for key in _CLASSES if isinstance(flat.get(key), str)), "")
     messages = [str(flat[key]) for key in _MESSAGES if isinstance(flat.get(key), str)]
     for text in messages:

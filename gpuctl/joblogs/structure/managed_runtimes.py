@@ -16,7 +16,7 @@ _ABOVE = 6
 
 
 def jvm(lines: Sequence[str], at: int) -> Ending:
-    """Read a stack of the JVM: the last `Caused by` is where it began."""
+    """Parse a stack of the JVM: the last `Caused by` is its origin."""
     last = place = at
     for number in range(at + 1, len(lines)):
         if _CAUSED.match(lines[number]):
@@ -28,7 +28,7 @@ def jvm(lines: Sequence[str], at: int) -> Ending:
 
 
 def node(lines: Sequence[str], at: int) -> Ending | None:
-    """Read a stack of Node.js from its first frame: the message stands above it, in one line or a few."""
+    """Parse a stack of Node.js from its first frame: the message precedes it, in one line or a few."""
     if at == 0 or _STACK.match(lines[at - 1]):
         return None
     place = at - 1

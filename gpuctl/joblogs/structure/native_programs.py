@@ -21,7 +21,7 @@ def cxx(lines: Sequence[str], at: int) -> Ending:
 
 
 def rust(lines: Sequence[str], at: int) -> Ending:
-    """Read a panic: since Rust 1.73 the message stands in the line after the place."""
+    """Parse a panic: since Rust 1.73 the message is in the line after the location."""
     own = lines[at].rstrip().endswith(":") and at + _RUST_WITHIN < len(lines)
     place = at + _RUST_WITHIN if own else at
     return Ending(place, at, place, reason_of(lines[place]))

@@ -22,13 +22,13 @@ def above(lines: Sequence[str], at: int) -> Ending | None:
 
 
 def r(lines: Sequence[str], at: int) -> Ending:
-    """Read an error of R: after a long call the message stands in the next line."""
+    """Parse an error of R: after a long call the message is in the next line."""
     place = at + 1 if _R_OPEN.match(lines[at]) and at + 1 < len(lines) else at
     return Ending(place, at, place, reason_of(lines[place]))
 
 
 def haskell(lines: Sequence[str], at: int) -> Ending:
-    """Read an exception of GHC 9.10 and newer: the message stands below its class, after a blank line."""
+    """Parse an exception of GHC 9.10 and newer: the message follows its class, after a blank line."""
     place = next((n for n in range(at + 1, min(at + 4, len(lines))) if lines[n].strip()), at)
     return Ending(place, at, place, reason_of(lines[place]))
 

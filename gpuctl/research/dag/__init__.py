@@ -1,1 +1,1 @@
-"""Jobs of stages on executors that take time to move: rules, a search that looks ahead, trees distilled from it."""
+"""Jobs of stages on executors that take time to move: rules, a search by simulation, trees distilled from it."""

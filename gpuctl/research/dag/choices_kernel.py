@@ -42,11 +42,11 @@ class Rules(Bundle):
 
 
 class Book(Bundle):
-    """What is noted of decisions with a choice: rows of features, and what each watcher would do."""
+    """Record of decisions with a choice: rows of features, and each watcher's decision."""
 
     row = ints(2)  # features, with the amount last; then 1 where the first watcher chose it, then the decision
-    # a decision: candidates, actions, then stage, amount and cost of each watcher, and what its worst action costs more
-    # than its best one, where the first watcher is the search
+    # a decision: candidates, actions, then stage, amount and cost of each watcher, and how much more its worst action
+    # costs than its best one, if the first watcher is the search
     seen = ints(2)
     watch = ints()  # policies that watch
     c = ints()  # rows, decisions with a choice; how many decisions may still be made; 1: a row an action; 1: costs
@@ -57,7 +57,7 @@ ROWS, SEEN, BUDGET, BY_ACTION, COSTS = range(5)
 
 @inner
 def _least(w, s, count, kind):  # type: ignore[no-untyped-def]
-    """The candidate with the least key of a baseline; ties the first."""
+    """Return the candidate with the least key of a baseline; ties: the first."""
     best, best_key = 0, np.int64(0)
     for k in range(count):
         j = s.candidates[k]
@@ -104,7 +104,7 @@ def _play_on(w, s, kind):  # type: ignore[no-untyped-def]
 
 @inner
 def _cost(w, s, copy, v, n):  # type: ignore[no-untyped-def]
-    """The least sum of end times of arrived jobs after an action, over two continuations."""
+    """Return the least sum of end times of arrived jobs after an action, over two continuations."""
     best = np.int64(0)
     for kind in (SRPT, WFAIR):
         copy_to(w, s, copy)
@@ -174,7 +174,7 @@ def _describe(w, s, count, k, amount, row):  # type: ignore[no-untyped-def]
 
 @inner
 def first_rule(rules, row):  # type: ignore[no-untyped-def]
-    """The first rule that holds; some rule always does."""
+    """Return the first rule that holds; some rule always does."""
     for rule in range(rules.tier.size):
         holds = True
         for k in range(rules.at[rule], rules.at[rule + 1]):
@@ -188,7 +188,7 @@ def first_rule(rules, row):  # type: ignore[no-untyped-def]
 
 @inner
 def _better(rules, one, other):  # type: ignore[no-untyped-def]
-    """Whether a rule ranks its candidate above another rule's candidate."""
+    """Return whether a rule ranks its candidate above another rule's candidate."""
     if rules.tier[one] != rules.tier[other]:
         return rules.tier[one] > rules.tier[other]
     if rules.tier[one] != JUDGED:
@@ -248,7 +248,7 @@ def _choose(w, s, copy, rules, count, kind, row):  # type: ignore[no-untyped-def
 
 @inner
 def _note(w, s, copy, rules, count, book, row):  # type: ignore[no-untyped-def]
-    """Note what each watcher would do, and the rows of the decision with what the first would do."""
+    """Record each watcher's decision, and the rows of the decision with that of the first."""
     d = book.c[SEEN]
     book.seen[d, 0], book.seen[d, 1] = count, s.c[ACTIONS]
     for k in range(book.watch.size):
@@ -284,15 +284,15 @@ def _note(w, s, copy, rules, count, book, row):  # type: ignore[no-untyped-def]
 
 @compiled
 def play(w, s, copy, rules, kind, book):  # type: ignore[no-untyped-def]
-    """Play on until all jobs have ended, or the book is full, or so many decisions are made.
+    """Play until all jobs have ended, or the book is full, or the maximum number of decisions is made.
 
     Args:
         w: the jobs.
-        s: the state; it goes on.
+        s: the state; it is advanced.
         copy: another state, for the search.
-        rules: of policies that go by rules.
+        rules: of policies with rules.
         kind: the policy that plays.
-        book: what is noted; with no watchers nothing is.
+        book: the record; without watchers it stays empty.
 
     Returns:
         whether all jobs have ended.

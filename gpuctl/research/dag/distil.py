@@ -1,4 +1,4 @@
-"""A tree distilled from a teacher: rows of its choices, also in states reached by the tree itself (DAgger)."""
+"""Distils a tree from a teacher: rows of its choices, including states reached by the tree itself (DAgger)."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class Distillation:
         teacher: a baseline or the search.
         executors: of each set of jobs.
         delay_ms: before an executor's first task for another job.
-        limit: how many executors the tree gives; it plays so in later rounds.
-        depth: questions on the longest way to a leaf.
-        leaf: rows of a leaf, at least.
-        leaves: at most; None: no limit.
-        by_stake: weigh decisions by what is at stake in them, as the search sees it.
+        limit: limit on the executors that the tree gives, also in later rounds.
+        depth: questions on the longest path to a leaf.
+        leaf: least rows of a leaf.
+        leaves: most leaves; None: no limit.
+        by_stake: weight decisions by their stake, as computed by the search.
     """
 
     teacher: str = "rollout"
@@ -66,10 +66,10 @@ class Rows:
 
     Attributes:
         features: in the order of `features_of` [rows, features].
-        chosen: 1 where the teacher chose it [rows].
+        chosen: 1 if the teacher chose it [rows].
         decision: of each row, numbered within its set [rows].
-        seen: candidates, actions, then stage, amount and cost of each watcher, and what the search's worst action costs
-            more than its best one [decisions, ...].
+        seen: candidates, actions, then stage, amount and cost of each watcher, and how much more the search's worst
+            action costs than its best one [decisions, ...].
         job: of each stage.
     """
 
@@ -81,13 +81,13 @@ class Rows:
 
     @property
     def weight(self) -> Ints:
-        """Of each row: the rows of its decision but one where it was chosen, 1 elsewhere [rows]."""
+        """Return weights: of a chosen row, the number of other rows of its decision; of others, 1 [rows]."""
         count = np.bincount(self.decision)[self.decision]
         return np.where(self.chosen == 1, count - 1, 1)
 
     @property
     def stake(self) -> Ints:
-        """Of each row: 1, and 1 for each second that the search's worst action costs more than its best [rows]."""
+        """Return stakes: 1, plus 1 per second that the search's worst action costs more than its best [rows]."""
         seconds: Ints = np.minimum(self.seen[self.decision, -1] // 1000, MOST_STAKE)
         return 1 + seconds
 
@@ -96,15 +96,15 @@ def watch(
     jobs: Sequence[Job], player: Policy, watchers: Sequence[int], goal: Distillation, rules: Policy | None = None, *,
     costs: bool = False,
 ) -> Rows:  # fmt: skip
-    """Let a policy play, and note what others would do at each decision with a choice.
+    """Let a policy play, and record what others would do at each decision with a choice.
 
     Args:
         jobs: a set.
-        player: who plays.
+        player: the policy that plays.
         watchers: kinds of policies; the first is the teacher.
-        goal: what the rows are for.
-        rules: of a watcher that goes by rules; None: the player's.
-        costs: note what each watcher's action costs by the search.
+        goal: settings of the distillation.
+        rules: of a watcher with rules; None: the player's.
+        costs: record the cost of each watcher's action by the search.
     """
     w = work_of(jobs, goal.executors, goal.delay_ms)
     s, copy = (
@@ -142,9 +142,9 @@ class Round:
     """Outcome of a round.
 
     Attributes:
-        player: who played.
-        decisions: with a choice.
-        rows: of them.
+        player: the policy that played.
+        decisions: decisions with a choice.
+        rows: their rows.
         leaves: of the tree after it.
     """
 
@@ -161,11 +161,11 @@ def distil(
 
     Args:
         rounds: sets of jobs of each round.
-        goal: what is wanted.
-        progress: called with what is under way, how much of it is done, of how much.
+        goal: settings of the distillation.
+        progress: called with the current step, the amount done and the total.
 
     Raises:
-        InputError: in no decision was there a choice.
+        InputError: no decision had a choice.
     """
     teacher = Policy(goal.teacher, PLAIN[goal.teacher])
     player, tree, rounds_done = teacher, None, []
@@ -200,11 +200,11 @@ class Fidelity:
     """How often a policy decides like the teacher, if there is a choice.
 
     Attributes:
-        player: whose decisions led to the states.
+        player: policy whose decisions led to the states.
         policy: its name.
         decisions: with at least two candidates.
-        same: of them, with the same job.
-        loss_ms: mean of the search's cost of its action less that of the teacher's; None: another teacher.
+        same: number of them with the same job.
+        loss_ms: mean difference of the search's cost of its action and of the teacher's; None: another teacher.
     """
 
     player: str
@@ -220,10 +220,10 @@ def fidelity(
     """Count, while a policy plays, how often it and others choose the teacher's job, and what their actions cost.
 
     Args:
-        sets: of jobs that it was not made from.
-        policy: who plays.
+        sets: sets of jobs outside its training data.
+        policy: the policy that plays.
         goal: teacher, executors and delay.
-        progress: as `distil` has it.
+        progress: as for `distil`.
 
     Returns:
         the policy, `REFERENCES`, and chance: the mean of 1 / candidates.

@@ -1,4 +1,4 @@
-"""Policies on made-up sets of jobs that nothing was learnt from: means, and paired differences with intervals."""
+"""Compares policies on generated sets of jobs outside the training data: means, paired differences, intervals."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Setting:
     """Sets of jobs.
 
     Attributes:
-        loads: of each kind of set.
+        loads: one per kind of set.
         seeds: of the sets of each load.
         jobs: of a set.
-        executors: that it runs on.
+        executors: executors that it runs on.
         delay_ms: before an executor's first task for another job.
     """
 
@@ -46,7 +46,7 @@ class Setting:
 def run(
     setting: Setting, policies: Sequence[Policy], progress: Callable[[str, int, int], None] = lambda *_: None
 ) -> dict[float, dict[str, Floats]]:
-    """Mean completion time, in ms, of each set: by load, by policy [sets]."""
+    """Return the mean completion time, in ms, of each set: by load, by policy [sets]."""
     total = len(setting.loads) * len(setting.seeds)
     found: dict[float, dict[str, Floats]] = {}
     for at, load in enumerate(setting.loads):
@@ -62,12 +62,12 @@ def run(
 
 
 def best_simple(means: dict[str, Floats]) -> str | None:
-    """The simple rule with the least mean; None: none."""
+    """Return the simple rule with the least mean; None: there is none."""
     return min((name for name in SIMPLE if name in means), key=lambda name: float(means[name].mean()), default=None)
 
 
 def change(mine: Floats, other: Floats) -> tuple[float, float, float]:
-    """How much longer jobs take than under another policy, in % of its mean over all sets; paired by set."""
+    """Return how much longer jobs take than under another policy, in % of its mean over all sets; paired by set."""
     mean, low, high = student_interval(mine - other)
     whole = float(other.mean()) / 100
     return mean / whole, low / whole, high / whole

@@ -24,5 +24,5 @@ class Limit(StrEnum):
 
 
 def features_of(limit: Limit) -> tuple[str, ...]:
-    """The features that rules may use."""
+    """Return the features that the rules may use."""
     return (*FEATURES, AMOUNT) if limit is Limit.TREE else FEATURES

@@ -1,4 +1,4 @@
-"""Made-up jobs of stages: random numbers are CRC-32 sums of text, the same on every machine."""
+"""Generated jobs of stages: random numbers are CRC-32 sums of text, the same on every machine."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from gpuctl.research.learn.repeated_runs import u
 
 
 def generate(seed: int, jobs: int, executors: int, load: float) -> list[Job]:
-    """Make jobs of 2 to 8 stages whose sizes are log-normal and which come at random.
+    """Generate jobs of 2 to 8 stages with log-normal sizes and random arrivals.
 
     Args:
         seed: the same one gives the same jobs.
-        jobs: how many.
-        executors: that load is a share of.
-        load: work that comes in a second over the work that the executors do in it.
+        jobs: number of jobs.
+        executors: executors that the load refers to.
+        load: work that arrives per second / work that the executors do per second.
     """
     shapes = [_stages(seed, i) for i in range(jobs)]
     work = sum(stage.tasks * stage.task_ms for stages in shapes for stage in stages) / jobs

@@ -1,9 +1,9 @@
 """Jobs of stages from traces: batch tasks of Alibaba's cluster of 2018, and SWF whose jobs name preceding ones.
 
 Alibaba's ``batch_task.csv`` has no header: task_name, instance_num, job_name, task_type, status, start_time, end_time,
-plan_cpu, plan_mem; times in seconds. A name such as ``M2_1`` or ``J3_1_2`` says that task 2 comes after task 1, and
-task 3 after 1 and 2; other names stand for themselves. SWF has 18 columns, the 17th the job that must end before;
-Alea's files name several there, ``4&5&6``, and have a line of column names.
+plan_cpu, plan_mem; times in seconds. A name such as ``M2_1`` or ``J3_1_2`` means that task 2 follows task 1, and task 3
+follows 1 and 2; other names have no dependency. SWF has 18 columns, the 17th the job that must end before; Alea's files
+name several there, ``4&5&6``, and have a line of column names.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _SWF_HINT = "expected 18 numbers a line, as the Standard Workload Format has the
 
 @dataclass
 class Imported:
-    """What was read.
+    """Result of reading a trace.
 
     Attributes:
-        jobs: by arrival, then by their place in the file.
-        rows: of the file.
-        left_out: rows of jobs that are left out, by why.
-        raised: stages that took less than a millisecond by the file, and are given one.
+        jobs: by arrival, then in file order.
+        rows: number of rows of the file.
+        left_out: rows of jobs that are left out, by reason.
+        raised: stages that took less than a millisecond in the file, set to one.
     """
 
     jobs: list[Job] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Imported:
 
 @dataclass(frozen=True)
 class _Task:
-    """A row: what it is called, what must end before, and when it ran; seconds."""
+    """A row: its name, its preceding tasks, and its times; seconds."""
 
     number: int
     parents: tuple[int, ...]
@@ -63,10 +63,10 @@ class _Task:
 
 
 def read(path: Path) -> Imported:
-    """Read a trace: SWF where the file is called ``.swf``, Alibaba's batch tasks otherwise.
+    """Read a trace: SWF if the file ends in ``.swf``, else Alibaba's batch tasks.
 
     Raises:
-        InputError: it is neither, with the line.
+        InputError: it is neither; with the line.
     """
     hint = _SWF_HINT if path.suffix.lower() == ".swf" else _ALIBABA_HINT
     try:
@@ -104,7 +104,7 @@ def _add(name: str, tasks: list[_Task], found: Imported) -> None:
 
 
 def _sorted(tasks: dict[int, _Task]) -> list[_Task]:
-    """Parents first, then by number; empty: they go in circles."""
+    """Sort parents first, then by number; empty if there is a cycle."""
     order: list[_Task] = []
     done: set[int] = set()
     left = sorted(tasks)
@@ -133,7 +133,7 @@ def _alibaba(text: str, path: str, found: Imported) -> dict[str, list[_Task]]:
         named = _ALIBABA.fullmatch(name)
         parents: tuple[int, ...] = ()
         if named is None:
-            # numbers that no name has
+            # numbers that no name uses
             loose += 1
             number = 10**6 + loose
         else:
@@ -159,7 +159,7 @@ def _rows(text: str, path: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _swf(text: str, path: str, found: Imported) -> dict[str, list[_Task]]:
-    """Jobs of a file, those together that come after one another; several preceding ones have & between them."""
+    """Read the jobs of a file, grouped by dependency; & separates several preceding jobs."""
     tasks: dict[int, _Task] = {}
     for line, row in enumerate(text.splitlines(), 1):
         cells = row.split()
@@ -189,7 +189,7 @@ def _swf(text: str, path: str, found: Imported) -> dict[str, list[_Task]]:
     for number, task in tasks.items():
         for parent in task.parents:
             if parent in tasks:
-                # the job of the smallest number names them all
+                # the job with the smallest number names the group
                 one, other = sorted((of(number), of(parent)))
                 head[other] = one
     for number, task in tasks.items():

@@ -1,4 +1,4 @@
-"""Jobs of stages: the CSV of ``gpuctl dag``, read, checked and written."""
+"""Jobs of stages: reads, checks and writes the CSV of ``gpuctl dag``."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _HINT = f"expected a header line with the columns {', '.join(NEEDED)}; parents: 
 
 @dataclass(frozen=True)
 class Stage:
-    """Tasks that are alike.
+    """Identical tasks.
 
     Attributes:
-        tasks: how many.
+        tasks: number of tasks.
         task_ms: time that each takes.
         parents: stages of the same job, with smaller numbers, that must end before.
     """
@@ -46,9 +46,9 @@ class Job:
     """A job of stages.
 
     Attributes:
-        name: what it is called.
-        arrival_ms: when it comes.
-        stages: by their numbers.
+        name: its name.
+        arrival_ms: arrival in ms.
+        stages: stages, by number.
     """
 
     name: str
@@ -57,10 +57,10 @@ class Job:
 
 
 def read(path: Path) -> list[Job]:
-    """Read jobs, in the order in which the file names them first.
+    """Read jobs, in the order in which the file first names them.
 
     Raises:
-        InputError: it is no such table, or something in it is wrong, with the line.
+        InputError: it is not such a table, or a value is invalid; with the line.
     """
     try:
         text = read_whole(path, most=MOST_TABLE, hint=_HINT).decode("utf-8-sig")
@@ -88,7 +88,7 @@ def read(path: Path) -> list[Job]:
 
 
 def _add(row: dict[str, str], found: dict[str, tuple[int, dict[int, Stage], int]], line: int) -> int:
-    """Add the stage of a row; returns its tasks."""
+    """Add the stage of a row; return its tasks."""
     name = row["job"]
     if not name:
         raise ValueError("job is empty")
@@ -134,15 +134,15 @@ def write(jobs: Iterable[Job], file: BinaryIO) -> None:
 
 
 def in_order(jobs: Sequence[Job]) -> list[int]:
-    """Places of the jobs by arrival, then by place: as the loop has them."""
+    """Return indices of the jobs by arrival, then in file order, as the loop needs them."""
     return sorted(range(len(jobs)), key=lambda k: (jobs[k].arrival_ms, k))
 
 
 def work_of(jobs: Sequence[Job], executors: int, delay_ms: int) -> Work:
-    """The jobs as arrays, in the order of `in_order`.
+    """Return the jobs as arrays, in the order of `in_order`.
 
     Raises:
-        InputError: sums of their times would not fit into 64 bits.
+        InputError: sums of their times exceed 64 bits.
     """
     ordered = [jobs[k] for k in in_order(jobs)]
     stages = [stage for job in ordered for stage in job.stages]

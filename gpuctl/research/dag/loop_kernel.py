@@ -1,6 +1,6 @@
 """The compiled loop: stages of jobs on executors, in integer milliseconds.
 
-A decision gives executors to a stage; an executor stays with its stage until all tasks of that are given out.
+A decision gives executors to a stage; an executor stays with its stage until all its tasks are assigned.
 Policies are kernels of `choices_kernel`, which ask this module to copy the state and play it to its end.
 """
 
@@ -18,7 +18,7 @@ NONE = -1
 
 
 class Work(Bundle):
-    """What there is to do; jobs in the order of their arrival, then of the file."""
+    """The jobs, by arrival, then in file order."""
 
     arrival = ints()  # [jobs]
     first = ints()  # its first stage; one more than jobs [jobs + 1]
@@ -35,28 +35,28 @@ class Work(Bundle):
 class State(Bundle):
     """The executors and jobs at one instant."""
 
-    left = ints()  # tasks not yet given out [stages]
+    left = ints()  # tasks not yet assigned [stages]
     unfinished = ints()  # tasks [stages]
     blocked = ints()  # parents that are not finished [stages]
-    rest = ints()  # ms of tasks not given out [jobs]
-    stages = ints()  # that are not finished [jobs]
+    rest = ints()  # ms of unassigned tasks [jobs]
+    stages = ints()  # unfinished stages [jobs]
     held = ints()  # executors that run or move for it [jobs]
     near = ints()  # free executors whose last job it is [jobs]
     pick = ints()  # its candidate: the runnable stage with the longest path, or NONE [jobs]
     begin = ints()  # start of its first task [jobs]
     end = ints()  # of its last task [jobs]
-    active = ints()  # jobs that have come and not ended, in order [jobs]
+    active = ints()  # jobs that have arrived and not ended, in order [jobs]
     at = ints()  # the stage that an executor runs or moves to, or NONE [executors]
     until = ints()  # end of its task [executors]
     last = ints()  # the job it was last given to, or NONE [executors]
     candidates = ints()  # jobs, in order [jobs]
     by_rest = ints()  # places in candidates, least rest first [jobs]
-    rank = ints()  # of a candidate among them [jobs]
-    action_stage = ints()  # what the search may do [2 * jobs]
+    rank = ints()  # index of a candidate among them [jobs]
+    action_stage = ints()  # actions of the search [2 * jobs]
     action_amount = ints()  # executors [2 * jobs]
     action_cost = ints()  # sum of end times [2 * jobs]
-    log = ints(2)  # start, end, stage, executor; in the order in which tasks are given out [tasks, 4]
-    c = ints()  # what the names above say, in that order [COUNTERS]
+    log = ints(2)  # start, end, stage, executor; in order of assignment [tasks, 4]
+    c = ints()  # the counters named above, in that order [COUNTERS]
 
 
 @inner
@@ -86,7 +86,7 @@ def _begin(w, s, e, v, at):  # type: ignore[no-untyped-def]
 
 @inner
 def _finish_task(w, s, e, now):  # type: ignore[no-untyped-def]
-    """End the task of an executor; it goes on with its stage, or is free."""
+    """End the task of an executor; it continues with its stage, or is free."""
     v = s.at[e]
     j = w.job[v]
     s.unfinished[v] -= 1
@@ -182,7 +182,7 @@ def list_candidates(s):  # type: ignore[no-untyped-def]
 
 @inner
 def sort_by_rest(s, count):  # type: ignore[no-untyped-def]
-    """Order the candidates by what is left of them, ties the first: by Shell's sort, with no key twice."""
+    """Sort the candidates by remaining work, ties: the first; by Shell's sort, with no key twice."""
     for k in range(count):
         s.by_rest[k] = k
     gap = count // 2

@@ -30,12 +30,12 @@ REMARKS = (
 
 @dataclass(frozen=True)
 class Found:
-    """Rules to run.
+    """Rules to apply.
 
     Attributes:
         rules: the rules.
-        limit: how many executors they give.
-        card: of the folder; None: a file.
+        limit: limit on the executors that they give.
+        card: card of the folder; None: a file.
     """
 
     rules: Rules
@@ -59,9 +59,9 @@ def load(path: Path, limit: Limit | None = None) -> Found:
     """Load the rules of a folder, a tree's JSON file, or a text file.
 
     Args:
-        path: of it.
-        limit: how many executors they give; None: as the folder says, ``fair`` for a file, ``tree`` where it asks for
-            the amount.
+        path: of the folder or file.
+        limit: limit on the executors that they give; None: as the folder records, ``fair`` for a file, ``tree`` if it
+            uses the amount.
 
     Raises:
         InputError: it cannot be read.

@@ -32,10 +32,10 @@ class Policy:
     """A way to decide.
 
     Attributes:
-        name: as the user gave it.
+        name: as given by the user.
         kind: of `choices_kernel`.
-        rules: of those that go by rules.
-        card: of the model that the rules are from; None: there is none.
+        rules: of policies with rules.
+        card: card of the rules' model; None: there is none.
     """
 
     name: str
@@ -45,31 +45,31 @@ class Policy:
 
     @property
     def limit(self) -> Limit | None:
-        """How many executors its rules give; None: it has none."""
+        """Return the limit on executors of its rules; None: it has no rules."""
         return next((limit for limit, kind in _KINDS.items() if kind == self.kind), None)
 
 
 def by_rules(name: str, rules: Rules, limit: Limit) -> Policy:
-    """The policy that goes by these rules."""
+    """Return the policy with these rules."""
     return Policy(name, _KINDS[limit], rules)
 
 
 def with_patch(policy: Policy, patch: Rules) -> Policy:
-    """The same with rules of a patch before its own; they may use any feature that its limit allows."""
+    """Return the policy with the rules of a patch before its own; they may use any feature that its limit allows."""
     assert policy.rules is not None  # noqa: S101 - the caller's
     return replace(policy, rules=Rules(policy.rules.features, (*patch.rules, *policy.rules.rules)))
 
 
 def parse(text: str, limit: Limit | None = None, patch: Path | None = None) -> list[Policy]:
-    """The policies of ``--policy A,B``.
+    """Parse the policies of ``--policy A,B``.
 
     Args:
         text: names with commas; ``tree:MODEL`` names a saved tree, its JSON file, or a text file of rules.
-        limit: of trees; None: as the model was made, fair for a file.
-        patch: a file of rules that are read before those of a tree.
+        limit: of trees; None: as recorded in the model, ``fair`` for a file.
+        patch: a file of rules that precede those of a tree.
 
     Raises:
-        UsageError: there is no such policy, or one twice, or a limit or a patch but no tree.
+        UsageError: a policy is unknown or listed twice, or there is a limit or a patch but no tree.
         InputError: a tree cannot be read.
     """
     names = [name.strip() for name in text.split(",")]
@@ -101,7 +101,7 @@ def _policy(name: str, limit: Limit | None, patch: Path | None) -> Policy:
 
 
 def packed(rules: Rules | None) -> kernel.Rules:
-    """Rules as arrays."""
+    """Return rules as arrays."""
     each: Sequence[Rule] = () if rules is None else rules.rules
     conditions = [c for rule in each for c in rule.conditions]
     return kernel.Rules(

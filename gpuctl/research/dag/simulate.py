@@ -1,4 +1,4 @@
-"""Jobs of stages under a policy: when each job ends, and every task."""
+"""Simulates jobs of stages under a policy: the end of each job, and every task."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Outcome:
         moves: tasks that started after an executor had moved.
         busy: ms of tasks.
         decisions: at which an executor was free and a candidate existed.
-        log: tasks as they were given out: start, end, stage of all jobs, executor; empty unless asked for.
+        log: tasks in order of assignment: start, end, stage over all jobs, executor; empty unless requested.
     """
 
     arrival: Ints
@@ -56,22 +56,22 @@ class Outcome:
 
     @property
     def completion(self) -> Ints:
-        """Ms from the arrival to the end of each job."""
+        """Return the ms from the arrival to the end of each job."""
         return self.end - self.arrival
 
     @property
     def p95(self) -> int:
-        """The completion time that 95 % of jobs do not exceed."""
+        """Return the completion time that 95 % of jobs do not exceed."""
         return int(np.sort(self.completion)[min(len(self.end) - 1, 95 * len(self.end) // 100)])
 
     @property
     def makespan(self) -> int:
-        """The end of the last job."""
+        """Return the end of the last job."""
         return int(self.end.max())
 
 
 def initial_state(w: loop.Work, executors: int, delay_ms: int, *, logged: bool = False) -> loop.State:
-    """The state before the first arrival."""
+    """Return the state before the first arrival."""
     jobs = w.arrival.size
     c = np.zeros(loop.COUNTERS, np.int64)
     c[loop.LAST], c[loop.FREE], c[loop.DELAY], c[loop.LOGGED] = jobs, executors, delay_ms, logged
@@ -87,7 +87,7 @@ def initial_state(w: loop.Work, executors: int, delay_ms: int, *, logged: bool =
 
 
 def no_book() -> kernel.Book:
-    """A book of nothing."""
+    """Return an empty book."""
     c = np.zeros(5, np.int64)
     c[kernel.BUDGET] = NO_LIMIT
     return kernel.Book(row=(0, kernel.FEATURES + 3), seen=(0, 3), watch=0, c=c)
@@ -101,12 +101,12 @@ def simulate(
 
     Args:
         jobs: in any order.
-        policy: who decides.
-        executors: how many; each runs one task at a time.
-        delay_ms: before its first task for another job than its last.
-        logged: keep all tasks.
-        slowly: run as Python, or compiled; None: what is sooner done. The result is the same.
-        progress: called with the jobs that have come.
+        policy: the policy.
+        executors: number of executors; each runs one task at a time.
+        delay_ms: delay before an executor's first task for another job.
+        logged: log all tasks.
+        slowly: run as Python, or compiled; None: whichever finishes sooner. The result is the same.
+        progress: called with the number of arrived jobs.
     """
     w = work_of(jobs, executors, delay_ms)
     s, copy = initial_state(w, executors, delay_ms, logged=logged), initial_state(w, executors, delay_ms)
@@ -135,7 +135,7 @@ SOON = 1_500_000
 
 
 def as_python(jobs: Sequence[Job], policy: Policy, executors: int) -> bool:
-    """Whether plain Python finishes sooner than loading or compiling the kernels takes."""
+    """Return whether plain Python finishes sooner than loading or compiling the kernels takes."""
     if UNCOMPILED:
         return True
     tasks = sum(stage.tasks for job in jobs for stage in job.stages)
@@ -145,7 +145,7 @@ def as_python(jobs: Sequence[Job], policy: Policy, executors: int) -> bool:
 
 
 def write_log(jobs: Sequence[Job], outcomes: Mapping[str, Outcome], file: BinaryIO) -> None:
-    """Write every task as CSV, in the order in which tasks were given out: policy, start, end, job, stage, executor."""
+    """Write every task as CSV, in order of assignment: policy, start, end, job, stage, executor."""
     stages = [(jobs[k].name, v) for k in in_order(jobs) for v in range(len(jobs[k].stages))]
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")

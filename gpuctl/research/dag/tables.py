@@ -1,4 +1,4 @@
-"""Jobs of stages under policies, and the distillation of a tree, as results."""
+"""Results of jobs of stages under policies, and of the distillation of a tree."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class FidelityRow(
     Row, name="dag_fidelity", section=SECTION, title="Fidelity to the teacher",
     question="How often does a policy choose as the teacher, where there is a choice?",
 ):  # fmt: skip
-    """A policy beside the teacher, at a load."""
+    """A policy compared with the teacher, at a load."""
 
     load: float = column("-", "Work that comes over what the executors can do; empty: files of the user.")
     player: str = column("-", "Whose decisions led to the states.")
@@ -135,7 +135,7 @@ def simulated(
     jobs: Sequence[Job], outcomes: Mapping[str, Outcome], path: str, *, executors: int, delay_ms: int, command: str,
     limits: Sequence[Policy],
 ) -> Analysis:  # fmt: skip
-    """Put what policies did together as a result."""
+    """Assemble the outcomes of policies as a result."""
     population = note(
         "{jobs:,} job{jobs||s} of {stages:,} stages and {tasks:,} task{tasks||s}.", jobs=len(jobs),
         stages=sum(len(job.stages) for job in jobs), tasks=sum(s.tasks for job in jobs for s in job.stages),
@@ -174,7 +174,7 @@ def _limit(limit: Limit | None) -> Note:
 
 
 def _limits(policies: Sequence[Policy]) -> dict[str, Note]:
-    """How many executors the trees among policies give to a job."""
+    """Return the limits on executors of the trees among policies."""
     trees = [policy for policy in policies if policy.limit]
     return {
         f"limit {k}": note("{policy}: {limit}", policy=NamedValue("policy", tree.name), limit=_limit(tree.limit))
@@ -200,7 +200,7 @@ def evaluated(
     setting: Setting, found: Mapping[float, Mapping[str, Floats]], fidelity: Mapping[float, Sequence[Fidelity]],
     policies: Sequence[Policy], command: str,
 ) -> Analysis:  # fmt: skip
-    """Put means over sets together as a result, with a sentence for each policy that is not simple."""
+    """Assemble means over sets as a result, with a sentence for each policy that is not simple."""
     rows, gains, verdicts = [], [], []
     taught = {policy.name: _taught(policy) for policy in policies}
     for load, means in found.items():
@@ -230,7 +230,7 @@ PLAIN_NAMES = ("fifo", "fair", "wfair", "cp", "srpt")
 
 
 def _taught(policy: Policy) -> int | None:
-    """Decisions for which the teacher was asked, as the card of a tree says; None: it has none."""
+    """Return the number of decisions labelled by the teacher, from the card of a tree; None: it has no card."""
     rounds = [] if policy.card is None else policy.card.get("rounds", [])
     counts = [each.get("decisions") for each in rounds if isinstance(each, dict)] if isinstance(rounds, list) else []
     return sum(each for each in counts if type(each) is int) or None
@@ -272,7 +272,7 @@ def distilled(
     distillation: Distillation, rounds: Sequence[tuple[int, Round]], fidelity: Mapping[float, Sequence[Fidelity]],
     rules: Rules, *, training: Mapping[str, Note], command: str, cpu_s: float,
 ) -> Analysis:  # fmt: skip
-    """Put a distillation together as a result."""
+    """Assemble a distillation as a result."""
     rows = [
         RoundRow(k, each.player, sets, each.decisions, each.rows, each.leaves) for k, (sets, each) in enumerate(rounds)
     ]
@@ -300,5 +300,5 @@ def distilled(
 
 
 def rules_result(rules: Rules, path: str, limit: Limit, command: str) -> Analysis:
-    """The rules of a model as a result."""
+    """Return the rules of a model as a result."""
     return _analysis(named("path", path), (rules_table(rules, SECTION),), {"a job gets": _limit(limit)}, command)

@@ -1,4 +1,4 @@
-"""The training of a tree as ``gpuctl dag distil`` does it: which sets, what the card says, what it was tested on."""
+"""Trains a tree for ``gpuctl dag distil``: its sets, the entries of its card, and its test."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ APART = 100_000
 
 @dataclass(frozen=True)
 class TrainingSets:
-    """Sets of jobs to learn from and to test on.
+    """Sets of jobs for training and test.
 
     Attributes:
-        sets: made-up ones of each round.
-        rounds: how many.
-        jobs: of a made-up set.
-        loads: of made-up sets, in turn.
+        sets: generated sets per round.
+        rounds: number of rounds.
+        jobs: of a generated set.
+        loads: of generated sets, in turn.
         seed: of the training.
-        test: made-up sets of each load to count fidelity on.
+        test: generated sets per load on which to measure fidelity.
     """
 
     sets: int = 12
@@ -55,21 +55,21 @@ class TrainingSets:
 
     @property
     def first_seed(self) -> int:
-        """Of the first set; the others follow."""
+        """Return the seed of the first set; the others follow."""
         return APART * (self.seed + 1)
 
 
 @dataclass(frozen=True)
 class Training:
-    """A tree, and where it is from.
+    """A tree, and its origin.
 
     Attributes:
         tree: the tree.
         rules: its leaves.
-        rounds: sets of each round, and how it went.
-        fidelity: by load; by NaN for files.
-        description: what it was trained and tested on, in words.
-        seeds: the first and the last seed of the made-up sets that it was trained on; None: files.
+        rounds: rounds with their outcome.
+        fidelity: by load; NaN for files.
+        description: description of its training and test data.
+        seeds: the first and the last seed of its generated training sets; None: files.
     """
 
     tree: Tree
@@ -83,9 +83,9 @@ class Training:
 def run(
     goal: Distillation, wanted: TrainingSets, paths: Sequence[Path], progress: Progress = lambda *_: None
 ) -> Training:
-    """Distil a tree from files, or from made-up sets, and count its fidelity on other made-up sets.
+    """Distil a tree from files or generated sets, and measure its fidelity on other generated sets.
 
-    Files are all played in every round; the last fifth of the jobs of each, by arrival, is kept for the test where
+    All files are played in every round; the last fifth of the jobs of each, by arrival, is reserved for the test if
     there are enough.
     """
     count = wanted.sets * wanted.rounds
@@ -128,7 +128,7 @@ def run(
 
 
 def _parted(jobs: list[Job]) -> tuple[list[Job], list[Job]]:
-    """All but the last fifth of the jobs by arrival, and that; all, and none, where they are few."""
+    """Split jobs into all but the last fifth by arrival, and that; all, and none, if there are few."""
     if len(jobs) < 20:
         return jobs, []
     ordered = sorted(jobs, key=lambda job: job.arrival_ms)
@@ -166,7 +166,7 @@ def check_unseen(policies: Sequence[Policy], seeds: Sequence[int]) -> None:
 
     Raises:
         UsageError: one was.
-        InputError: its card does not say in our words what it was trained on.
+        InputError: its card does not state its training data in the expected form.
     """
     for policy in policies:
         known = [] if policy.card is None else policy.card.get("training_seeds", [])
@@ -179,7 +179,7 @@ def check_unseen(policies: Sequence[Policy], seeds: Sequence[int]) -> None:
 
 
 def fidelity_of(policies: Sequence[Policy], setting: Setting, progress: Progress) -> dict[float, list[Fidelity]]:
-    """The fidelity of each tree to its teacher, the search where none is known, by load."""
+    """Return the fidelity of each tree to its teacher, or to the search if that is unknown, by load."""
     found: dict[float, list[Fidelity]] = {}
     for policy in (each for each in policies if each.limit is not None):
         teacher = "rollout" if policy.card is None else str(policy.card.get("teacher"))
