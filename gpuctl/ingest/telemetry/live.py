@@ -219,7 +219,7 @@ class _Fetch:
             return sorted(name for name in names if isinstance(name, str) and metric_of(name))
         except (ValueError, KeyError, TypeError, RecursionError):
             raise InputError(
-                "the answer is no list of names", path=self._server.url + path, hint="is it a Prometheus server?"
+                "the answer is not a list of names", path=self._server.url + path, hint="is it a Prometheus server?"
             ) from None
 
     def _metric(self, metric: str, day: date, end: float) -> None:
@@ -307,7 +307,7 @@ def _refused(error: HTTPError, url: str) -> InputError:
     text = f": {stated[:300]}" if isinstance(stated, str) and stated.isprintable() else ""
     hints = {
         401: f"set {TOKEN}_FILE, or {USER} and {PASSWORD}_FILE, to what the server expects",
-        403: f"the credentials in {TOKEN} or {USER} may not query: ask whoever runs the server",
+        403: f"the credentials in {TOKEN} or {USER} may not query: ask the administrator of the server",
         404: "is there a path before /api/v1, e.g. --url https://thanos.example.org/prometheus?",
     }
     moved = "it points elsewhere: give that address" if 300 <= error.code < 400 else "see the server's log"
