@@ -67,14 +67,14 @@ Check = Callable[[DoctorContext], Iterable[Finding]]
 
 
 def abbreviate(names: Iterable[str], most: int = 3, separator: str = ", ", noun: str = "") -> str:
-    """Join the first of some names, and count the others, as a noun if there is one."""
+    """Join the first of some names, and count the others, with a noun if there is one."""
     listed = list(names)
     more = f" and {len(listed) - most} more{noun and ' ' + noun}" if len(listed) > most else ""
     return separator.join(listed[:most]) + more
 
 
 def unwritable(directory: Path) -> str | None:
-    """Return why no file can be created in a directory; None if one can. One is created, and removed again."""
+    """Return why no file can be created in a directory; None if one can. A file is created and removed."""
     try:
         with tempfile.NamedTemporaryFile(dir=directory, prefix=".gpuctl-doctor-") as file:
             file.write(b"x")

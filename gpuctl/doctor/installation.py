@@ -62,7 +62,7 @@ def compare_versions(required: Mapping[str, str], installed: Mapping[str, str | 
     """Return the finding on packages.
 
     Args:
-        required: by name, the versions that will do, as ``>=2.0,<3``.
+        required: by name, the accepted versions, as ``>=2.0,<3``.
         installed: by name, the version that is installed; None: none.
         source: document that `required` is from.
     """
@@ -103,7 +103,7 @@ def _installed(name: str) -> str | None:
 
 
 def meets(version: str, required: str) -> bool:
-    """Whether a version meets all clauses, by the numbers of its release alone.
+    """Return whether a version meets all clauses, by the numbers of its release alone.
 
     Args:
         version: as ``2.0.1``; what follows the numbers (``rc1``, ``.post1``) is ignored.
@@ -131,7 +131,7 @@ def _release(version: str) -> tuple[int, ...]:
 
 
 def compiled_code(context: DoctorContext) -> list[Finding]:
-    """Check that hot loops are compiled at all, and that cached code is of today's sources."""
+    """Check that hot loops are compiled, and that cached code matches the current sources."""
     if context.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}:
         evidence = "NUMBA_DISABLE_JIT is set: loops run uncompiled, a hundred times slower"
         return [finding("compiled_code", evidence, "unset NUMBA_DISABLE_JIT")]
@@ -155,7 +155,7 @@ def cached_code(current: Mapping[Any, bool]) -> Finding:
     """Return the finding on compiled code.
 
     Args:
-        current: by function that Python calls, whether its cache holds code compiled from today's source.
+        current: by function that Python calls, whether its cache holds code compiled from the current source.
     """
     places = {getattr(getattr(function, "stats", None), "cache_path", None) for function in current}
     folders = sorted(place for place in places if place is not None)

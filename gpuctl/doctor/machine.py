@@ -79,7 +79,7 @@ def free_space(check: str, place: Path, free: int, wanted: int, use: str) -> Fin
         place: a directory.
         free: bytes.
         wanted: bytes; less free is a warning.
-        use: what they are needed for.
+        use: purpose of the space.
     """
     evidence = f"{size(free)} free in {place}; {use}"
     fix = "free space there" + ("" if check == "disk_store" else ", or set TMPDIR")
@@ -156,7 +156,7 @@ def locale_setting(context: DoctorContext) -> Finding:
 
 
 def free_memory(root: Path) -> int | None:
-    """Return the bytes that programs may still take, within the limits of the control group; None if not known.
+    """Return the bytes available to programs, within the limits of the control group; None if unknown.
 
     Pages of files that the group has read count as free: the kernel drops them when memory gets short.
     """

@@ -61,13 +61,13 @@ def _broken_check(name: str, error: ImportError | OSError) -> Finding:
 
 
 def analysis(context: DoctorContext, found: Sequence[Finding], rows: pl.DataFrame | None, command: str) -> Analysis:
-    """The findings as a result like any other.
+    """Return the findings as a result like any other.
 
     Args:
         context: what was checked.
         found: one per row.
         rows: the store's ledger (`gpuctl.doctor.store.ledger`).
-        command: the command line, as the user gave it.
+        command: the command line, as given by the user.
     """
     from gpuctl.core.results import Analysis
 

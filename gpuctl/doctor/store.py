@@ -176,7 +176,7 @@ def lake(opened: OpenStore) -> list[Finding]:
 
 
 def _damage(lake: Lake, one: File) -> str:
-    """Return what is wrong with a file, and how many of its rows are found; empty if it is as it was written."""
+    """Return the fault of a file, and the number of its rows found; empty if it is intact."""
     try:
         with Path(lake.place.file(one.name)).open("rb") as file:
             if file_digest(file, "sha256").hexdigest() == one.sha256:
@@ -232,7 +232,7 @@ def parsers(opened: OpenStore) -> list[Finding]:
 
 def clusters(opened: OpenStore) -> list[Finding]:
     """List the clusters of the store, and time zones that are not known here."""
-    # names and numbers of this module's own
+    # names and numbers are constants of this module
     days = f"{_day('first_ts')}, {_day('last_ts')}"
     sql = f"SELECT cluster, source_format, timezone, clock, {days} FROM clusters ORDER BY cluster"  # noqa: S608
     rows = opened.store.execute(sql).fetchall()

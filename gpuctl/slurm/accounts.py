@@ -38,17 +38,17 @@ QOS_FLAGS = (
 
 @dataclass(frozen=True)
 class Qos:
-    """What priorities, limits and preemption need of a QOS.
+    """The settings of a QOS for priorities, limits and preemption.
 
     Attributes:
         name: its name.
         priority: ``Priority``.
         usage_factor: ``UsageFactor``.
         preempts: the QOS whose jobs it preempts.
-        unmodelled: flags and limits that are there but not modelled.
-        limits: those that are.
+        unmodelled: flags and limits that are set but not modelled.
+        limits: the modelled limits.
         flags: of `QOS_FLAGS`, in that spelling.
-        preempt_mode: what is done to its jobs when they are preempted; None: what the cluster's states.
+        preempt_mode: treatment of its preempted jobs; None: the cluster's.
         within: whether its jobs may preempt jobs of the same QOS (``PreemptMode=...,WITHIN``).
         preempt_exempt_s: ``PreemptExemptTime``: seconds that a job runs before it can be preempted; None: the
             cluster's.
@@ -97,11 +97,11 @@ def read_dump(stream: BinaryIO) -> tuple[Association, ...]:
 def read_assoc(stream: BinaryIO) -> tuple[Association, ...]:
     """Read the associations of ``sacctmgr -P show assoc``; the command prints parents only on request.
 
-    It must have the columns Account, User, Share (or Fairshare), Priority and ParentName: ask with
+    It must have the columns Account, User, Share (or Fairshare), Priority and ParentName: request them with
     ``format=account,parentname,user,partition,fairshare,priority`` and the limits.
 
     Raises:
-        InputError: it has not, or a line cannot be read.
+        InputError: a column is missing, or a line cannot be read.
     """
     lines = numbered_lines(stream)
     hint = (
@@ -127,7 +127,7 @@ def read_assoc(stream: BinaryIO) -> tuple[Association, ...]:
 
 
 def _association(cells: Mapping[str, str]) -> Association:
-    """The settings in a row, apart from its owner."""
+    """Return the settings in a row, except its owner."""
     priority = cells.get("priority")
     qos = cells.get("qos") or cells.get("qoslevel")
     return Association(
@@ -141,18 +141,18 @@ def _association(cells: Mapping[str, str]) -> Association:
 
 
 def has_parents(columns: tuple[str, ...]) -> bool:
-    """Whether the columns of ``show assoc`` include the parent of each account."""
+    """Return whether the columns of ``show assoc`` include the parent of each account."""
     return {"account", "user"} <= set(columns) and bool({"parname", "parentname"} & set(columns))
 
 
 def _inherited(rows: Iterable[Association]) -> tuple[Association, ...]:
-    """The same associations, each with the values inherited from the accounts above it."""
+    """Return the same associations, each with the values inherited from the accounts above it."""
     rows = tuple(rows)
     accounts = {row.account: row for row in rows if row.user is None}
     known: dict[str, Association] = {}
 
     def filled(row: Association) -> Association:
-        """An association's values, inherited ones included, if all accounts above it are in ``known``."""
+        """Return an association's values, including inherited ones, if all accounts above it are in ``known``."""
         above = known.get(row.account if row.user is not None else row.parent or "")
         if above is None:
             return row._replace(qos=_allowed(row.qos, None))
@@ -177,7 +177,7 @@ def _inherited(rows: Iterable[Association]) -> tuple[Association, ...]:
 
 
 def _allowed(own: tuple[str, ...] | None, above: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """QOS that an association may use; names with + or - add to, or remove from, those of the account above."""
+    """Return the QOS that an association may use; names with + or - change those of the account above."""
     if own is None:
         return above
     if not all(_SIGNED.match(name) for name in own):

@@ -1,4 +1,4 @@
-"""Slurm's associations: who may use an account, with which shares and limits."""
+"""Slurm's associations: the users of an account, with shares and limits."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Association(NamedTuple):
         shares: ``Fairshare``; `USE_PARENT` for ``parent``.
         priority: ``Priority``; None if it has none, which counts as 0.
         partition: the one partition it is for, or None.
-        limits: what holds for its jobs: its own limits, and ``Max`` limits of the accounts above if it has none.
-        qos: QOS that its jobs may have, its own or those of the accounts above; None if nothing states.
-        default_qos: QOS of jobs that name none; None if nothing states.
+        limits: limits on its jobs: its own, and ``Max`` limits of the accounts above if it has none.
+        qos: QOS that its jobs may use, its own or those of the accounts above; None if unstated.
+        default_qos: QOS of jobs that name none; None if unstated.
     """
 
     account: str

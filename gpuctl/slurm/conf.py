@@ -15,7 +15,7 @@ MOST_NAMES = 65_536
 """Names of one host list; longer ones are refused before any name is made."""
 _COMMENT = re.compile(r"(?<!\\)#.*")
 _WORD = re.compile(r"""(?<![\w.])(?:[^\WA-Za-z]|\.)*+([A-Za-z][\w.]*+)\s*+[+-]?=\s*+("[^"]*"|[^\s"]*+)""")
-# a search that fails goes through a long word once, not anew from each of its letters
+# a failed search scans a long word once, not again from each of its letters
 INCLUDED = "names another file: give that file as well"
 
 
@@ -23,9 +23,9 @@ class Statement(NamedTuple):
     """One statement.
 
     Attributes:
-        line_no: where it starts, 1-based.
+        line_no: its first line, 1-based.
         text: without comments, continued lines joined by a blank.
-        fault: why it cannot be read, or None.
+        fault: why it cannot be parsed, or None.
     """
 
     line_no: int
@@ -34,7 +34,7 @@ class Statement(NamedTuple):
 
 
 def statements(stream: BinaryIO) -> Iterator[Statement]:
-    """Yield every statement of a configuration file; blank lines and comments are none."""
+    """Yield every statement of a configuration file, without blank lines and comments."""
     parts: list[str] = []
     start, size, fault = 0, 0, None
     for line in numbered_lines(stream):
@@ -55,10 +55,10 @@ def statements(stream: BinaryIO) -> Iterator[Statement]:
 
 
 def words(text: str) -> dict[str, str]:
-    """Split a statement into its words: keys in lower case, no quotes; the last of a key counts, as in Slurm.
+    """Split a statement into its words: keys in lower case, no quotes; the last value of a key counts, as in Slurm.
 
     Raises:
-        RowError: part of it is no Key=Value.
+        RowError: part of it is not Key=Value.
     """
     found: dict[str, str] = {}
     at = 0
@@ -73,19 +73,19 @@ def words(text: str) -> dict[str, str]:
 
 
 def hosts(text: str) -> list[str]:
-    """Names of a host list.
+    """Return the names of a host list.
 
     Raises:
-        RowError: it is none, or too long.
+        RowError: it is not a host list, or is too long.
     """
     try:
         return expand(text, MOST_NAMES)
     except ValueError as bad:
-        # the names themselves would make every reason another one
+        # the names themselves would make every reason different
         long = "more than" in str(bad)
         raise RowError(f"host list of more than {MOST_NAMES} names" if long else "host list cannot be read") from None
 
 
 def without_secret(text: str) -> str:
-    """Return a statement with the value of anything like a password left out."""
+    """Return a statement without the value of anything like a password."""
     return re.sub(r"(?i)(\w*pass\w*\s*=\s*)\S+", r"\1…", text)

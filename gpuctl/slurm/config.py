@@ -1,4 +1,4 @@
-"""A site's settings for priorities and scheduling from slurm.conf and sacctmgr, and those that are not modelled.
+"""A site's settings for priorities and scheduling from slurm.conf and sacctmgr, and unmodelled ones.
 
 Sources: slurm.conf(5) and sacctmgr(1) of Slurm 22.05, SchedMD's page *Multifactor Priority Plugin*.
 """
@@ -101,19 +101,19 @@ class Multifactor:
 
     @property
     def fair_tree(self) -> bool:
-        """Whether fair-share is Fair Tree's, not the classic formula's."""
+        """Return whether fair-share is Fair Tree's, not the classic formula's."""
         return "NO_FAIR_TREE" not in self.flags
 
 
 @dataclass(frozen=True)
 class Preemption:
-    """Who is preempted and how.
+    """How preemption selects and treats jobs.
 
     Attributes:
         by: ``none`` | ``partition`` (``preempt/partition_prio``: by ``PriorityTier``) | ``qos`` (``preempt/qos``).
         mode: ``PreemptMode`` of the cluster: ``OFF`` | ``CANCEL`` | ``REQUEUE`` | ``SUSPEND``; a partition's or a QOS's
-            own goes before it.
-        gang: whether jobs of one partition take turns on shared nodes (``GANG``).
+            own takes precedence.
+        gang: whether jobs of one partition are time-sliced on shared nodes (``GANG``).
         exempt_s: ``PreemptExemptTime``: seconds that a job runs before it can be preempted.
     """
 
@@ -125,10 +125,11 @@ class Preemption:
 
 @dataclass(frozen=True)
 class Site:
-    """What a site has configured: slurm.conf, or ``scontrol show config``, and sacctmgr's output.
+    """A site's configuration: slurm.conf, or ``scontrol show config``, and sacctmgr's output.
 
     Attributes:
-        multifactor: the settings of the priority plugin; None with ``PriorityType=priority/basic``: first come, first.
+        multifactor: the settings of the priority plugin; None with ``PriorityType=priority/basic``: first come, first
+            served.
         partitions: by name, in the order of the file.
         parameters: ``SchedulerParameters``.
         scheduler: ``SchedulerType``: ``sched/backfill``, or ``sched/builtin`` which has no backfill pass.
@@ -136,21 +137,22 @@ class Site:
         unmodelled: settings that change scheduling or priority in Slurm but are not modelled here: name and reason.
         name: ``ClusterName``.
         nodes: of the ``NodeName`` statements, in the order of the file.
-        preemption: ``PreemptType``, ``PreemptMode`` and what else holds for all.
+        preemption: ``PreemptType``, ``PreemptMode`` and other global settings.
         select: ``SelectType``: ``select/cons_tres``, ``select/cons_res``, or ``select/linear`` (whole nodes).
         select_parameters: ``SelectTypeParameters``, upper case: ``CR_CORE_MEMORY``, ``CR_CPU`` and others.
-        enforce: ``AccountingStorageEnforce``, lower case, with what one implies: ``associations``, ``limits``, ``qos``
-            and others. Limits of QOS and associations hold only if ``limits`` is among them.
-        enforce_part_limits: ``EnforcePartLimits``: ``NO`` (jobs beyond a partition's limits wait for good) | ``ANY`` |
-            ``ALL`` (they are refused).
-        over_time_min: ``OverTimeLimit`` in minutes: what a job may run beyond its limit; infinity for ``UNLIMITED``.
+        enforce: ``AccountingStorageEnforce``, lower case, including implied flags: ``associations``, ``limits``,
+            ``qos`` and others. Limits of QOS and associations hold only if ``limits`` is among them.
+        enforce_part_limits: ``EnforcePartLimits``: ``NO`` (jobs beyond a partition's limits wait forever) | ``ANY`` |
+            ``ALL`` (they are rejected).
+        over_time_min: ``OverTimeLimit`` in minutes: time that a job may run beyond its limit; infinity for
+            ``UNLIMITED``.
         kill_wait_s: ``KillWait``: seconds between the two signals that end a job.
-        requeue: ``JobRequeue``: whether a preempted job is queued again; else it is cancelled.
-        qos: by name, as ``sacctmgr -P show qos`` has them; empty if that was not given.
-        associations: as sacctmgr has them, the root first, what is inherited filled in; empty if they were not
-            given. `gpuctl.replay.policies.slurm.fairshare.build_tree` puts them in order.
-        switches: the leaf switch or block of each node, from topology.conf; empty if that was not given.
-        files: what was read, for headings.
+        requeue: ``JobRequeue``: whether a preempted job is requeued; else it is cancelled.
+        qos: by name, as in ``sacctmgr -P show qos``; empty without that file.
+        associations: as in sacctmgr's output, the root first, with inherited values; empty without that file.
+            `gpuctl.replay.policies.slurm.fairshare.build_tree` puts them in order.
+        switches: the leaf switch or block of each node, from topology.conf; empty without that file.
+        files: the files read, for headings.
     """
 
     multifactor: Multifactor | None
@@ -176,16 +178,16 @@ class Site:
 
     @property
     def limits_hold(self) -> bool:
-        """Whether limits of QOS and associations hold at all (``AccountingStorageEnforce=limits``)."""
+        """Return whether limits of QOS and associations are enforced (``AccountingStorageEnforce=limits``)."""
         return "limits" in self.enforce
 
     @property
     def whole_nodes(self) -> bool:
-        """Whether no two jobs share a node (``select/linear``)."""
+        """Return whether jobs never share a node (``select/linear``)."""
         return self.select == "select/linear"
 
     def nodes_of(self, partition: Partition) -> tuple[str, ...]:
-        """Names of a partition's nodes; all of the cluster's if it states ``ALL``."""
+        """Return the names of a partition's nodes; all of the cluster's for ``ALL``."""
         return tuple(node.name for node in self.nodes) if partition.all_nodes else partition.nodes
 
 
@@ -194,11 +196,11 @@ def read_conf(stream: BinaryIO, open_include: Callable[[str], BinaryIO] | None =
 
     Args:
         stream: its bytes.
-        open_include: opens the file that an ``Include`` names; None: an ``Include`` is refused.
+        open_include: opens the file that an ``Include`` names; None: an ``Include`` is rejected.
 
     Raises:
-        InputError: a statement that matters cannot be read, an ``Include`` is there and cannot be followed, or a
-            partition occurs twice.
+        InputError: a relevant statement cannot be parsed, an ``Include`` cannot be followed, or a partition occurs
+            twice.
     """
     settings: dict[str, str] = {}
     partitions: dict[str, dict[str, str]] = {}
@@ -211,7 +213,7 @@ def read_conf(stream: BinaryIO, open_include: Callable[[str], BinaryIO] | None =
             if first in Nodes.KEYS:
                 nodes.take(found)
             elif first == "frontendname":
-                pass  # programs that stand for nodes of nodes of another kind
+                pass  # programs that represent nodes of other kinds of nodes
             elif first != "partitionname":
                 settings |= found
             elif found["partitionname"].upper() == "DEFAULT":
@@ -227,18 +229,18 @@ def read_conf(stream: BinaryIO, open_include: Callable[[str], BinaryIO] | None =
 
 
 def read_running(config: BinaryIO, partitions: BinaryIO, nodes: Nodes | None = None) -> Site:
-    """Read ``scontrol show config`` and ``scontrol show partitions``, with or without ``-o``: what is in force.
+    """Read ``scontrol show config`` and ``scontrol show partitions``, with or without ``-o``: the active settings.
 
     Slurm 22.05 prints ``NO_NORMAL_ALL`` in its ``PriorityFlags`` for each single ``NO_NORMAL_*`` flag: read slurm.conf
-    if one of them is set. It does not print ``TRESBillingWeights`` of partitions without ones.
+    instead if one of them is set. It omits ``TRESBillingWeights`` of partitions that have none.
 
     Args:
         config: the settings.
         partitions: the partitions.
-        nodes: from `gpuctl.slurm.nodes.read_shown_nodes`, if there is ``scontrol show node``, too.
+        nodes: from `gpuctl.slurm.nodes.read_shown_nodes`, if ``scontrol show node`` is also available.
 
     Raises:
-        InputError: a setting that matters cannot be read.
+        InputError: a relevant setting cannot be parsed.
     """
     settings: dict[str, str] = {}
     for line in numbered_lines(config):
@@ -260,7 +262,7 @@ def site_of(
     """Interpret the settings of the cluster, of each partition and of the nodes; names in lower case.
 
     Raises:
-        InputError: one cannot be read.
+        InputError: one cannot be parsed.
     """
     kind = settings.get("prioritytype", "priority/basic").lower()
     unmodelled: list[tuple[str, str]] = []
@@ -332,7 +334,7 @@ _IMPLIED = {
 
 
 def _enforced(text: str) -> frozenset[str]:
-    """The flags of ``AccountingStorageEnforce`` and those implied; numbers are of Slurm before 2.0."""
+    """Return the flags of ``AccountingStorageEnforce`` and those implied; numbers date from before Slurm 2.0."""
     found = {name.lower() for name in names_of(text)} - {"0"}
     old = {"1": "associations", "2": "limits", "associationsonly": "associations"}
     found = {old.get(name, name) for name in found}

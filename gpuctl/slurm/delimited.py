@@ -18,13 +18,13 @@ _NAME = re.compile(r"[A-Za-z][\w ().:/%-]*")
 
 
 class Layout(NamedTuple):
-    """How the rows of a table are written.
+    """The format of a table's rows.
 
     Attributes:
-        delimiter: between cells.
+        delimiter: delimiter between cells.
         columns: names in lower case, without blanks and underscores.
         trailing: whether a delimiter ends every row (``-p``).
-        underscored: whether a name had underscores, as those of a database's tables have, and none of sacctmgr's.
+        underscored: whether a name had underscores, as in tables of the database, but never in sacctmgr's.
     """
 
     delimiter: str
@@ -48,13 +48,13 @@ def layout_of(line: str) -> Layout | None:
 
 
 def header_in(head: bytes) -> tuple[str, ...]:
-    """Column names of the first line of a file's beginning, empty if that is not a header."""
+    """Return the column names of the first line of a file's beginning; empty if that is not a header."""
     found = layout_in(head)
     return found.columns if found else ()
 
 
 def sacctmgr_header(head: bytes) -> tuple[str, ...]:
-    """Column names of the first line, if sacctmgr may have printed it, which has no underscores in its names."""
+    """Return the column names of the first line if sacctmgr may have printed it: its names have no underscores."""
     found = layout_in(head)
     return found.columns if found and not found.underscored else ()
 
@@ -69,10 +69,10 @@ def header_line(lines: Iterator[Line], fits: Callable[[tuple[str, ...]], bool], 
     """Parse the first of some lines as the header of a table that sacctmgr prints.
 
     Args:
-        lines: of a file, from its first one on.
-        fits: whether columns are those wanted.
-        command: what prints such a header, for the message.
-        hint: what to do if it is none.
+        lines: lines of a file, from its first one on.
+        fits: checks the columns.
+        command: the command that prints such a header, for the message.
+        hint: what to do if it is not one.
 
     Raises:
         InputError: it is not that header.
@@ -85,11 +85,11 @@ def header_line(lines: Iterator[Line], fits: Callable[[tuple[str, ...]], bool], 
 
 
 def cells_of(line: str, layout: Layout, free: str | None) -> dict[str, str]:
-    """Split a row; surplus delimiters belong to the one column that holds free text.
+    """Split a row; surplus delimiters belong to the single column of free text.
 
     Args:
         line: the row.
-        layout: as the header has it.
+        layout: as in the header.
         free: name of the column with free text; None if there is none.
 
     Raises:
@@ -101,7 +101,7 @@ def cells_of(line: str, layout: Layout, free: str | None) -> dict[str, str]:
         cells.pop()
     surplus = len(cells) - len(columns)
     if surplus >= len(columns) - 1 > 0:
-        # the last cell of a row and the first of the next have become one
+        # the last cell of a row and the first of the next have merged
         raise RowError(GLUED)
     if surplus > 0 and free in columns:
         at = columns.index(free)

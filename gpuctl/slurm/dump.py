@@ -12,7 +12,7 @@ _OPTION = re.compile(r"(?<!\w)(\w++)=(?:'([^']*)'|([^:]*))(?::|$)")
 
 
 def read_line(text: str) -> tuple[str, str, dict[str, str]]:
-    """Read one line: its kind in lower case, the name, and its options with keys in lower case.
+    """Parse one line: its kind in lower case, the name, and its options with keys in lower case.
 
     Raises:
         RowError: the line is not one of these.
@@ -25,10 +25,10 @@ def read_line(text: str) -> tuple[str, str, dict[str, str]]:
 
 
 def checked(text: str | None) -> str | None:
-    """Return a name, None for an empty one.
+    """Return a name; None for an empty one.
 
     Raises:
-        RowError: it cannot be printed.
+        RowError: it has unprintable characters.
     """
     if text and not text.isprintable():
         raise RowError("an unprintable name")

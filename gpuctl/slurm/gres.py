@@ -15,12 +15,12 @@ _SPAN = re.compile(r"(\d{1,4})(?:-(\d{1,4}))?", re.ASCII)
 
 
 class Gpus(NamedTuple):
-    """GPUs of one machine.
+    """The GPUs of one machine.
 
     Attributes:
-        gpus: how many.
-        gpu_type: as Slurm calls it; several are joined by commas, None if no type is stated.
-        indices: which ones, sorted; None if the text does not state or a type has none.
+        gpus: number of GPUs.
+        gpu_type: Slurm's name of the type; several are joined by commas, None if unstated.
+        indices: sorted indices; None if unstated or if a type has none.
     """
 
     gpus: int
@@ -29,12 +29,12 @@ class Gpus(NamedTuple):
 
 
 def read_gres(text: str) -> Gpus:
-    """Read the GPUs of a list of generic resources; others (``mps``, ``shard``) are skipped.
+    """Parse the GPUs in a list of generic resources; others (``mps``, ``shard``) are skipped.
 
-    ``(null)`` and the empty text are none at all: 0 GPUs.
+    ``(null)`` and the empty text mean 0 GPUs.
 
     Raises:
-        ValueError: this is not such a list, or has an absurd number.
+        ValueError: it is not such a list, or has an absurd number.
     """
     if text.strip() in _NONE:
         return Gpus(0, None, None)
@@ -61,14 +61,13 @@ def read_gres(text: str) -> Gpus:
 
 
 def read_tres(text: str) -> dict[str | None, float]:
-    """Read the GPUs of trackable resources, e.g. ``cpu=64,gres/gpu=8,gres/gpu:a100=8``.
+    """Parse the GPUs of trackable resources, e.g. ``cpu=64,gres/gpu=8,gres/gpu:a100=8``.
 
     Returns:
-        GPUs by type, under None the number for all types together if the text has one; -1 lifts a limit and
-        is left out.
+        GPUs by type, with the total under None if the text has one; -1 lifts a limit and is left out.
 
     Raises:
-        ValueError: a number of GPUs is none.
+        ValueError: a number of GPUs is invalid.
     """
     found: dict[str | None, float] = {}
     for item in text.split(","):
@@ -87,7 +86,7 @@ def read_tres(text: str) -> dict[str | None, float]:
 
 
 def split_outside(text: str) -> list[str]:
-    """Split at commas that stand outside of brackets and parentheses."""
+    """Split at commas outside brackets and parentheses."""
     items, start, depth = [], 0, 0
     for mark in re.finditer(r"[\[\](),]", text):
         if mark[0] in "[(":
@@ -101,7 +100,7 @@ def split_outside(text: str) -> list[str]:
 
 
 def _entry(entry: re.Match[str]) -> tuple[str | None, int, list[int] | None]:
-    """Type, count and indices of one ``gpu…`` entry; without a count it is one GPU, as Slurm reads it."""
+    """Return type, count and indices of one ``gpu…`` entry; without a count it is one GPU, as in Slurm."""
     parts = [part for part in (entry[2] or "").split(":") if part and part != "no_consume"]
     number = _COUNT.fullmatch(parts[-1]) if parts else None
     inside = entry[3] or ""

@@ -1,4 +1,4 @@
-"""Slurm host lists: ``gpu[001-004,007],c1-[2-3]`` and the names they stand for."""
+"""Slurm host lists: ``gpu[001-004,007],c1-[2-3]`` and the names that they represent."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _Range = tuple[int, int, int]
 
 
 def expand(text: str, limit: int = 65_536) -> list[str]:
-    """List the names of a host list, each once, in the order in which they are written.
+    """Return the names of a host list, without duplicates, in the order in which they are written.
 
-    Zero padding is kept (``n[08-10]`` is n08, n09, n10), and a name may have several bracket groups. A list that
-    would be too long is refused by counting, before any name is made.
+    Zero padding is kept (``n[08-10]`` is n08, n09, n10), and a name may have several bracket groups. A list that would
+    be too long is rejected by counting, before any name is generated.
 
     Args:
         text: the host list; ``None assigned``, ``(null)`` and the empty text are empty lists.
-        limit: most names that are made.
+        limit: most names to generate.
 
     Raises:
-        ValueError: this is not a host list, or it has more names than `limit`.
+        ValueError: it is not a host list, or it has more names than `limit`.
     """
     left = limit
     names: dict[str, None] = {}
@@ -48,7 +48,7 @@ def count(text: str, limit: int = 65_536) -> int:
     """Count the names of a host list without expanding it; names written twice count twice.
 
     Raises:
-        ValueError: this is not a host list, or it has more names than `limit`.
+        ValueError: it is not a host list, or it has more names than `limit`.
     """
     left = limit
     for item in _items(text):
@@ -57,7 +57,7 @@ def count(text: str, limit: int = 65_536) -> int:
 
 
 def _items(text: str) -> list[str]:
-    """Split at the commas that stand outside brackets."""
+    """Split at commas outside brackets."""
     text = text.strip()
     if text in NOBODY:
         return []
@@ -78,7 +78,7 @@ def _items(text: str) -> list[str]:
 
 
 def _parts(item: str, left: int, limit: int) -> tuple[list[str | list[_Range]], int]:
-    """Split one name into what stands outside and inside its brackets, and count what it stands for."""
+    """Split one name into the parts outside and inside its brackets, and count its names."""
     parts: list[str | list[_Range]] = []
     size, at = 1, 0
     for group in _BRACKETED.finditer(item):
@@ -97,7 +97,7 @@ def _parts(item: str, left: int, limit: int) -> tuple[list[str | list[_Range]], 
 
 
 def _bounds(piece: str) -> _Range:
-    """Read ``7`` or ``001-004`` as first, last and width."""
+    """Parse ``7`` or ``001-004`` as first, last and width."""
     match = _RANGE.fullmatch(piece)
     if match is None or len(piece) > 2 * _DIGITS + 1:
         raise ValueError(f"no number or range of numbers: {piece[:40]!r}")

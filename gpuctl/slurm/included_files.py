@@ -1,4 +1,4 @@
-"""The statements of slurm.conf, those of the files that it includes among them."""
+"""The statements of slurm.conf, including those of included files."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _INCLUDE = re.compile(r"include\s+(.+)", re.IGNORECASE)
 
 
 def conf_statements(stream: BinaryIO, open_include: Callable[[str], BinaryIO] | None) -> Iterator[tuple[str, str]]:
-    """Yield where each statement stands and its text; an ``Include`` is replaced by the statements of its file.
+    """Yield the location and text of each statement; an ``Include`` is replaced by the statements of its file.
 
     Args:
         stream: of slurm.conf.
-        open_include: opens the file that an ``Include`` names; None: it is refused.
+        open_include: opens the file that an ``Include`` names; None: it is rejected.
 
     Raises:
-        InputError: a statement cannot be read, or an ``Include`` not followed: there is none such file, it was
+        InputError: a statement cannot be parsed, or an ``Include`` cannot be followed: the file does not exist, it was
             included before, or there are more than `MOST_INCLUDED`.
     """
     yield from _of_file("slurm.conf", stream, open_include, [])
@@ -44,7 +44,7 @@ def _of_file(
         if open_include is None:
             raise InputError(f"{where}: names another file: put its contents in its place")
         name = other[1].strip().strip('"')
-        # one file per second time is a circle, or would set everything in it twice
+        # a second inclusion is a cycle, or would repeat all of its settings
         if name in included or len(included) >= MOST_INCLUDED:
             what = "a second time" if name in included else f"after {MOST_INCLUDED} others"
             raise InputError(f"{where}: includes {name} {what}")

@@ -1,4 +1,4 @@
-"""Princeton's jobstats in AdminComment: ``JS1:`` and base64 of gzipped JSON, read by the layout that jobstats writes.
+"""Princeton's jobstats in AdminComment: ``JS1:`` and base64 of gzipped JSON, in the layout of jobstats.
 
 ``{"nodes": {HOST: {"cpus", "total_time", "total_memory", "used_memory", "gpu_utilization": {MINOR: PCT}, ...}},
 "total_time", "gpus"}``: ``total_time`` is CPU seconds inside a node and elapsed seconds outside
@@ -21,10 +21,10 @@ _MOST_BYTES = 4 << 20
 
 
 def summary(text: str) -> dict[str, Any] | None:
-    """Decode what jobstats left in a comment; None if there is nothing or it states that it has none.
+    """Decode the jobstats of a comment; None if there are none or it states that they are missing.
 
     Raises:
-        ValueError: it is damaged; its text names how.
+        ValueError: it is damaged; the message states how.
     """
     if not text.startswith(PREFIX) or text[len(PREFIX) :].strip() in NOTHING:
         return None
@@ -51,7 +51,7 @@ def summary(text: str) -> dict[str, Any] | None:
 
 
 def memory(found: dict[str, Any] | None) -> tuple[float | None, float | None, float | None]:
-    """Memory of a job by its summary: MiB used and MiB given over its nodes, and percent of the fullest node.
+    """Return a job's memory from its summary: MiB used and allocated over its nodes, and percent of the fullest node.
 
     All are None if a node lacks one of the two: a sum over some of the nodes is not the job's.
     """

@@ -1,7 +1,7 @@
-"""Limits of QOS and associations as sacctmgr writes them: what they are called, whose they are, how they are inherited.
+"""Limits of QOS and associations as sacctmgr writes them: their names, owners and inheritance.
 
-Sources: sacctmgr(1) of Slurm 22.05; that a ``Max`` limit of an account holds for those below it which have none of
-their own, resource by resource, while a ``Grp`` limit is that of the account itself: SchedMD's page *Resource Limits*.
+Sources: sacctmgr(1) of Slurm 22.05; SchedMD's page *Resource Limits*: a ``Max`` limit of an account applies to those
+below it without their own, resource by resource, while a ``Grp`` limit applies to the account itself.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of one QOS or one association; None, or a resource that is not there: no limit.
+    """Limits of one QOS or one association; None, or a missing resource: no limit.
 
     Resources are by name in lower case (``cpu``, ``mem`` in MiB, ``node``, ``gres/gpu``, ``gres/gpu:a100``,
     ``billing``, ``license/x``); numbers of jobs are whole; times are minutes.
 
     Attributes:
-        grp_tres: ``GrpTRES``: what all its running jobs hold together; of an association, those of all below it.
-        grp_jobs: ``GrpJobs``: how many jobs run.
-        grp_submit: ``GrpSubmit``: how many jobs wait or run.
+        grp_tres: ``GrpTRES``: total resources of its running jobs; for an association, including all below it.
+        grp_jobs: ``GrpJobs``: running jobs.
+        grp_submit: ``GrpSubmit``: waiting and running jobs.
         grp_wall_min: ``GrpWall``: wall time used, decayed, minutes.
         max_tres: ``MaxTRES``: of one job.
         max_tres_node: ``MaxTRESPerNode``: of one job on one node.
-        max_tres_user: ``MaxTRESPerUser`` (QOS): what the running jobs of one user hold.
+        max_tres_user: ``MaxTRESPerUser`` (QOS): resources of the running jobs of one user.
         max_tres_account: ``MaxTRESPerAccount`` (QOS): the same of one account.
         max_jobs: ``MaxJobs`` (associations): running jobs of this association itself.
         max_jobs_user: ``MaxJobsPerUser`` (QOS).
@@ -38,8 +38,8 @@ class Limits:
         max_submit_user: ``MaxSubmitJobsPerUser`` (QOS).
         max_submit_account: ``MaxSubmitJobsPerAccount`` (QOS).
         max_wall_min: ``MaxWall``: the longest time limit of a job.
-        min_tres: ``MinTRES`` (QOS): the least that a job asks for.
-        min_priority: ``MinPrioThreshold``: below it, nothing is reserved for a job.
+        min_tres: ``MinTRES`` (QOS): least resources that a job must request.
+        min_priority: ``MinPrioThreshold``: jobs below it get no reservation.
     """
 
     grp_tres: Mapping[str, float] = field(default_factory=dict)
@@ -61,9 +61,9 @@ class Limits:
     min_priority: int | None = None
 
     def below(self, account: Limits) -> Limits:
-        """The limits of an association that states what these state, below an account whose limits those are.
+        """Return the limits of an association with these limits, below an account with those limits.
 
-        ``Max`` limits that it does not have are the account's; ``Grp`` limits are not handed down.
+        Missing ``Max`` limits are the account's; ``Grp`` limits are not inherited.
         """
         if account == NO_LIMITS:
             return self
@@ -125,15 +125,15 @@ KNOWN = frozenset(name for table in (_TRES, _COUNTS, _TIMES) for names in table.
 
 
 def limits_of(cells: Mapping[str, str]) -> Limits:
-    """The limits among the cells of a row of ``sacctmgr show``, or the options of a line of ``sacctmgr dump``.
+    """Parse limits in the cells of a row of ``sacctmgr show``, or the options of a line of ``sacctmgr dump``.
 
-    An empty cell, -1 and a resource with -1 are no limit.
+    An empty cell, -1 and a resource with -1 mean no limit.
 
     Args:
-        cells: by column or option in lower case; others than `KNOWN` are skipped.
+        cells: by column or option in lower case; those not in `KNOWN` are skipped.
 
     Raises:
-        InputError: one cannot be read.
+        InputError: one cannot be parsed.
     """
     found: dict[str, object] = {}
     for name, (one, resource) in _OLD.items():

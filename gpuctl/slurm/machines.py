@@ -14,9 +14,9 @@ class Machine(NamedTuple):
 
     Attributes:
         machine: its name.
-        gpus: how many it has.
-        gpu_type: as Slurm calls it; several joined by commas.
-        cpus: as Slurm counts them.
+        gpus: number of GPUs.
+        gpu_type: Slurm's name of the type; several joined by commas.
+        cpus: CPUs as counted by Slurm.
         mem_mb: memory that jobs may have, MiB.
         partition: the first one listed.
         rack: its leaf switch or block.
@@ -32,10 +32,10 @@ class Machine(NamedTuple):
 
 
 def machine_of(found: dict[str, str]) -> Machine:
-    """Read what a node statement reports about each of its nodes; the name is left empty.
+    """Parse the properties in a node statement; the name is left empty.
 
     Raises:
-        RowError: a number or the generic resources cannot be read.
+        RowError: a number or the generic resources cannot be parsed.
     """
     try:
         gres = read_gres(found.get("gres", ""))
@@ -52,22 +52,22 @@ def machine_of(found: dict[str, str]) -> Machine:
 
 
 def read_node(text: str) -> tuple[Machine, list[str]]:
-    """Read one node: what the store keeps of it, and all of its partitions.
+    """Parse one node: its properties in the store, and all of its partitions.
 
     Raises:
-        RowError: a name or number is none.
+        RowError: a name or number is invalid.
     """
     return node_of(fields(text))
 
 
 def node_of(found: dict[str, str]) -> tuple[Machine, list[str]]:
-    """The same of its fields, which are named as scontrol names them.
+    """Return the same from its fields, named as in scontrol.
 
-    ``gpus`` is what ``Gres`` states, or ``CfgTRES`` if there is no ``Gres``; typed and untyped entries of CfgTRES
+    ``gpus`` comes from ``Gres``, or from ``CfgTRES`` if there is no ``Gres``; typed and untyped entries of CfgTRES
     are the same GPUs and are counted once. Memory is ``RealMemory`` (MiB).
 
     Raises:
-        RowError: a name or number is none.
+        RowError: a name or number is invalid.
     """
     machine = name_of(found.get("NodeName"), "node name")
     gpus, kind = _gpus(found)

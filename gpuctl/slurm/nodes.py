@@ -34,11 +34,11 @@ class Node:
     Attributes:
         name: its name.
         cpus: ``CPUs``, or boards x sockets x cores x threads.
-        mem_mb: ``RealMemory``, MiB; None if it is not stated.
-        gpus: of ``Gres``.
+        mem_mb: ``RealMemory``, MiB; None if unstated.
+        gpus: GPUs of ``Gres``.
         gpu_type: of ``Gres``; several are joined by commas; None if none is named.
-        weight: ``Weight``: nodes of a lower one are filled first.
-        features: ``Features``, which a node set may name.
+        weight: ``Weight``: nodes of lower weight are filled first.
+        features: ``Features``, which a node set may refer to.
         usable: whether its ``State`` lets jobs start on it.
     """
 
@@ -54,14 +54,14 @@ class Node:
 
 @dataclass
 class Nodes:
-    """Nodes of the statements read so far.
+    """The nodes of the statements read so far.
 
     Attributes:
         nodes: by name, in the order of the file.
-        sets: the nodes and the features of each node set.
-        default: what ``NodeName=DEFAULT`` states.
+        sets: nodes and features of each node set.
+        default: settings of ``NodeName=DEFAULT``.
         unmodelled: settings that are not modelled: name and reason.
-        left: names of nodes that partitions and node sets may still list.
+        left: remaining number of names that partitions and node sets may list.
     """
 
     KEYS: ClassVar[frozenset[str]] = frozenset({"nodename", "nodeset", "downnodes"})
@@ -73,10 +73,10 @@ class Nodes:
     left: int = MOST_MEMBERS
 
     def take(self, found: dict[str, str]) -> None:
-        """Take a statement in, its words in lower case.
+        """Process a statement, its words in lower case.
 
         Raises:
-            RowError: it cannot be read, or names nodes that are there already, or that are not there.
+            RowError: it cannot be parsed, or names duplicate or unknown nodes.
         """
         if "nodeset" in found:
             features = frozenset(filter(None, found.get("feature", "").split(",")))
@@ -119,7 +119,7 @@ class Nodes:
             )
 
     def members(self, partition: Partition) -> Partition:
-        """The same partition with the nodes that its node sets stand for.
+        """Return the partition with its node sets expanded.
 
         Raises:
             InputError: all partitions so far have more than `MOST_MEMBERS` nodes together.
@@ -148,10 +148,10 @@ class Nodes:
 def read_shown_nodes(stream: BinaryIO) -> Nodes:
     """Read ``scontrol show node``, with or without ``-o``.
 
-    Whether a node was down or drained at that moment is not looked at: only ``FUTURE`` ones are not usable.
+    Whether a node is down or drained is ignored: only ``FUTURE`` ones are unusable.
 
     Raises:
-        InputError: a record cannot be read.
+        InputError: a record cannot be parsed.
     """
     found = Nodes()
     for record in records(stream, b"NodeName="):

@@ -1,7 +1,7 @@
-"""``SchedulerParameters`` of slurm.conf: what the main and the backfill pass go by.
+"""``SchedulerParameters`` of slurm.conf: settings of the main and the backfill pass.
 
 Defaults are those of slurm.conf(5) of 22.05; some differ from release to release (``bf_max_job_test`` was 100 before
-20.11), so give the file's own if it matters.
+20.11), so set them explicitly if it matters.
 """
 
 from __future__ import annotations
@@ -14,37 +14,37 @@ from gpuctl.slurm.units import whole
 
 @dataclass(frozen=True)
 class Parameters:
-    """Numbers are in the unit that slurm.conf(5) gives them, which their names end in if it is a time.
+    """Numbers are in slurm.conf(5)'s units, which their names end in for times.
 
     Attributes:
         bf_interval_s: seconds between backfill passes; -1: there are none.
         bf_window_min: how far ahead the backfill pass plans, minutes.
-        bf_resolution_s: what its times are rounded to, seconds.
-        bf_max_job_test: jobs it looks at.
+        bf_resolution_s: resolution of its times, seconds.
+        bf_max_job_test: jobs that it considers.
         bf_max_job_user: of one user; 0 here and below: no limit.
         bf_max_job_part: of one partition.
         bf_max_job_user_part: of one user in one partition.
         bf_max_job_assoc: of one association.
         bf_max_job_start: jobs that it starts.
-        bf_min_age_reserve_s: a job waits this long before anything is reserved for it.
-        bf_min_prio_reserve: a job below this priority has nothing reserved.
-        bf_continue: a pass goes on after it has let others have the locks.
-        bf_busy_nodes: prefer nodes that are in use.
+        bf_min_age_reserve_s: wait of a job before it gets a reservation, seconds.
+        bf_min_prio_reserve: jobs below this priority get no reservation.
+        bf_continue: a pass continues after it has released the locks.
+        bf_busy_nodes: prefer nodes in use.
         bf_one_resv_per_job: one reservation for a job in several partitions.
-        default_queue_depth: jobs that the main pass looks at when something happens.
+        default_queue_depth: jobs that an event-driven main pass considers.
         partition_job_depth: of one partition; 0: no limit.
         sched_interval_s: seconds between main passes over all jobs; -1: there are none.
-        sched_min_interval_us: microseconds from one main pass to the next at least.
-        batch_sched_delay_s: seconds by which a main pass for a submitted batch job may be put off.
+        sched_min_interval_us: least microseconds between main passes.
+        batch_sched_delay_s: seconds by which a main pass for a submitted batch job may be delayed.
         defer: submission alone starts no job; the next pass does.
         sched_max_job_start: jobs that a main pass starts; 0: no limit.
-        assoc_limit_stop: a job that a limit holds up stops those behind it in its partition.
-        bf_job_part_count_reserve: so many jobs of each partition have resources reserved; 0: all.
-        bf_node_space_size: records of its plan: a pass that has made so many ends; 0: as many as ``bf_max_job_test``.
-        preempt_youngest_first: of jobs that can be preempted the one that started last goes first.
-        preempt_strict_order: no job is preempted while one of lower priority would do.
-        preempt_reorder_count: how often the jobs to preempt are put in another order to preempt fewer.
-        unmodelled: parameters that are set and not among these.
+        assoc_limit_stop: a job held by a limit blocks those behind it in its partition.
+        bf_job_part_count_reserve: number of jobs of each partition that get a reservation; 0: all.
+        bf_node_space_size: most records of a pass's plan; 0: as many as ``bf_max_job_test``.
+        preempt_youngest_first: preempt the job that started last first.
+        preempt_strict_order: never preempt a job if one of lower priority suffices.
+        preempt_reorder_count: number of reorderings of the jobs to preempt, in order to preempt fewer.
+        unmodelled: other parameters that are set.
     """
 
     bf_interval_s: int = 30
@@ -107,14 +107,14 @@ _NO_MATTER = frozenset(
 
 
 def read_parameters(text: str, preempt: str = "") -> Parameters:
-    """Read ``SchedulerParameters``; what is not in `Parameters` is listed in ``unmodelled``, with its value.
+    """Parse ``SchedulerParameters``; unknown parameters are listed in ``unmodelled``, with their values.
 
     Args:
         text: its value.
-        preempt: that of ``PreemptParameters``, which some parameters moved to.
+        preempt: the value of ``PreemptParameters``, to which some parameters moved.
 
     Raises:
-        InputError: a number is none, or too small.
+        InputError: a number is invalid or too small.
     """
     found: dict[str, int | bool] = {}
     unmodelled = []
@@ -142,7 +142,7 @@ def read_parameters(text: str, preempt: str = "") -> Parameters:
 
 
 def _items(text: str, preempt: str) -> list[str]:
-    """The parameters of both settings, under the names of the older one."""
+    """Return the parameters of both settings, under the names of the older one."""
     moved = [item.strip() for item in preempt.split(",")]
     named = [f"preempt_{item}" if item.partition("=")[0].lower() in _PREEMPT else item for item in moved]
     return [*text.split(","), *named]

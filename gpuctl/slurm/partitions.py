@@ -28,29 +28,29 @@ class Partition:
 
     Attributes:
         name: its name.
-        nodes: its nodes' names; empty if the file states ``ALL``, see ``all_nodes``.
+        nodes: names of its nodes; empty for ``ALL``, see ``all_nodes``.
         job_factor: ``PriorityJobFactor``.
         tier: ``PriorityTier``.
         billing: ``TRESBillingWeights``; None if CPUs are billed.
         qos: its own QOS.
         max_time_min: ``MaxTime`` in minutes; None for no limit.
         default_time_min: ``DefaultTime`` in minutes; None: that of ``max_time_min``.
-        tres: what it has altogether, if the file shows (``scontrol show partition``); memory in MiB.
+        tres: its total resources, if stated (``scontrol show partition``); memory in MiB.
         all_nodes: whether it has all of the cluster's nodes.
         max_nodes: ``MaxNodes`` of one job; None for no limit.
         min_nodes: ``MinNodes`` of one job.
-        preempt_mode: of `PREEMPT_MODES`, if it has one of its own; None: the cluster's.
-        grace_s: ``GraceTime``: seconds that a job of it gets when it is preempted.
+        preempt_mode: one of `PREEMPT_MODES`; None: the cluster's.
+        grace_s: ``GraceTime``: grace period of its preempted jobs, seconds.
         oversubscribe: ``NO`` | ``EXCLUSIVE`` (whole nodes) | ``YES`` | ``FORCE``.
         allow_accounts: ``AllowAccounts``; None for all.
-        deny_accounts: ``DenyAccounts``; empty if there is ``AllowAccounts``, which goes before it.
+        deny_accounts: ``DenyAccounts``; empty if there is ``AllowAccounts``, which takes precedence.
         allow_qos: ``AllowQos``; None for all.
         deny_qos: ``DenyQos``; empty if there is ``AllowQos``.
         state: ``UP`` | ``DOWN`` (jobs queue, none starts) | ``DRAIN`` (no job queues, those that wait start) |
             ``INACTIVE`` (neither).
-        default: whether it is that of jobs which name none.
+        default: whether jobs without a partition use it.
         over_time_min: ``OverTimeLimit`` in minutes, infinity for ``UNLIMITED``; None: the cluster's.
-        least_loaded: ``LLN``: of nodes of equal ``Weight`` the one with the largest part of its CPUs idle goes first.
+        least_loaded: ``LLN``: among nodes of equal ``Weight``, prefer the one with the largest share of idle CPUs.
     """
 
     name: str
@@ -79,21 +79,21 @@ class Partition:
 
 
 def value_of(settings: Mapping[str, str], name: str) -> str:
-    """A setting's text; empty if it is not there or scontrol prints that there is none."""
+    """Return a setting's text; empty if it is missing or scontrol prints a word for none."""
     value = settings.get(name, "").strip()
     return "" if value.lower() in {"(null)", "n/a", "none"} else value
 
 
 def names_of(text: str) -> tuple[str, ...]:
-    """Names with commas between them."""
+    """Return comma-separated names."""
     return tuple(dict.fromkeys(filter(None, (part.strip() for part in text.split(",")))))
 
 
 def mode_of(where: str, text: str) -> tuple[str | None, frozenset[str]]:
-    """``PreemptMode``: what is done to a preempted job, None if not stated; and GANG or WITHIN.
+    """Parse ``PreemptMode``: the treatment of a preempted job, None if unstated; and GANG or WITHIN.
 
     Raises:
-        InputError: it is none, or names two.
+        InputError: it is invalid, or names two.
     """
     words = [word.upper() for word in names_of(text)]
     modes = [{"ON": "SUSPEND"}.get(word, word) for word in words if word not in {"GANG", "WITHIN", "CLUSTER"}]
@@ -103,7 +103,7 @@ def mode_of(where: str, text: str) -> tuple[str | None, frozenset[str]]:
 
 
 def over_time(text: str) -> float | None:
-    """``OverTimeLimit`` in minutes, infinity for ``UNLIMITED``; None if it is not there.
+    """Return ``OverTimeLimit`` in minutes, infinity for ``UNLIMITED``; None if missing.
 
     Raises:
         InputError: it is not a time.
@@ -115,19 +115,19 @@ def over_time(text: str) -> float | None:
 
 
 def read_partition(name: str, found: Mapping[str, str]) -> Partition:
-    """A partition from its words in slurm.conf or in what ``scontrol show partitions`` prints, names in lower case.
+    """Return a partition from its words in slurm.conf or in ``scontrol show partitions``, names in lower case.
 
     Raises:
-        InputError: one that matters cannot be read.
+        InputError: a relevant one cannot be parsed.
     """
-    # before 16.05 one Priority stood for both
+    # before 16.05 one setting, Priority, served as both
     both = value_of(found, "priority") or "1"
     nodes, usual = value_of(found, "nodes"), value_of(found, "defaulttime")
     billing = value_of(found, "tresbillingweights")
     most = value_of(found, "maxnodes").upper()
     allow_accounts, allow_qos = (_all_or(value_of(found, key)) for key in ("allowaccounts", "allowqos"))
     shared = (value_of(found, "oversubscribe") or value_of(found, "shared") or "NO").upper().partition(":")[0]
-    # scontrol prints OverSubscribe=EXCLUSIVE as it is in slurm.conf, before 17.02 both stated Shared
+    # scontrol prints OverSubscribe=EXCLUSIVE as in slurm.conf; before 17.02 both used Shared
     if shared not in {"NO", "EXCLUSIVE", "YES", "FORCE"}:
         raise InputError(f"partition {name}: OverSubscribe={shared}: expected NO, EXCLUSIVE, YES or FORCE")
     state = (value_of(found, "state") or "UP").upper()
@@ -169,7 +169,7 @@ def _all_or(text: str) -> frozenset[str] | None:
 
 
 def _denied(found: Mapping[str, str], key: str, allowed: frozenset[str] | None) -> frozenset[str]:
-    """Names that are denied; Slurm ignores this list if there is an allow list."""
+    """Return denied names; Slurm ignores this list if there is an allow list."""
     return frozenset() if allowed is not None else frozenset(names_of(value_of(found, key)))
 
 
@@ -177,10 +177,10 @@ _NO_QOS = frozenset({"", "N/A", "(null)"})
 
 
 def partition_of(found: dict[str, str]) -> tuple[str, str | None, list[str]]:
-    """Read one partition of its fields: its name, its QOS, if it has one of its own, and its nodes.
+    """Return a partition's name, its own QOS, if any, and its nodes, from its fields.
 
     Raises:
-        RowError: the name or the host list is none.
+        RowError: the name or the host list is invalid.
     """
     qos = found.get("QoS", "")
     name = name_of(found.get("PartitionName"), "partition name")

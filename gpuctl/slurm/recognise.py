@@ -1,4 +1,4 @@
-"""Recognises Slurm's files, and what its commands printed, by their first bytes: each returns its reason, or None."""
+"""Recognises Slurm's files and the output of its commands by their first bytes; functions return a reason or None."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CONF_WORDS = re.compile(
 
 
 def conf(name: str, head: bytes) -> str | None:
-    """Recognise statements that only slurm.conf has; not other tools' lines with the same keys."""
+    """Recognise statements that only slurm.conf has, not other tools' lines with the same keys."""
     del name
     if _OTHERS.search(head):
         return None

@@ -1,7 +1,7 @@
-"""Records of ``Key=Value`` words as scontrol prints them, one a line (``-o``) or one a block of lines.
+"""Records of ``Key=Value`` words as scontrol prints them, one per line (``-o``) or one per block of lines.
 
-Nothing in such output is quoted: a value may hold blanks, line ends and even ``Other=words``. Of a key that occurs
-twice the first occurrence counts, for scontrol prints free text (Reason, Comment) last.
+Such output is unquoted: a value may hold blanks, line ends and even ``Other=words``. The first occurrence of a key
+counts, since scontrol prints free text (Reason, Comment) last.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Record(NamedTuple):
     """One record.
 
     Attributes:
-        line_no: where it starts, 1-based.
+        line_no: its first line, 1-based.
         text: its lines, joined by line ends.
-        fault: why it cannot be read, or None.
+        fault: why it cannot be parsed, or None.
     """
 
     line_no: int
@@ -41,16 +41,16 @@ class Record(NamedTuple):
 
 
 def records(stream: BinaryIO, first_key: bytes, ends: re.Pattern[bytes] | None = None) -> Iterator[Record]:
-    """Yield every record that begins with a key at the start of a line; text before the first one counts, too.
+    """Yield every record that begins with a key at the start of a line, and any text before the first one.
 
-    A record that begins further on in a line has a fault, and so has the text before it in that line, because the end
-    of the earlier record is uncertain. Bytes that are no UTF-8 (names, comments) are replaced: what is read of a record
-    is ASCII.
+    A record that begins later in a line has a fault, as does the preceding text in that line, because the end of the
+    earlier record is uncertain. Bytes that are not UTF-8 (names, comments) are replaced: the parsed part of a record is
+    ASCII.
 
     Args:
         stream: decompressed bytes.
         first_key: ``b"NodeName="``, ``b"PartitionName="`` or ``b"JobId="``.
-        ends: how the last line of a record ends, if that can be determined; what follows is none of it.
+        ends: pattern of a record's last line, if known; later text does not belong to it.
     """
     lines: list[str] = []
     begins = _BEGINS[first_key]
@@ -91,10 +91,10 @@ def fields(text: str) -> dict[str, str]:
 
 
 def whole(text: str | None, most: int = 2**31 - 1) -> int | None:
-    """Read a whole number of at most ``most``; None if there is none.
+    """Return an integer of at most ``most``; None if it is missing.
 
     Raises:
-        RowError: there is something else.
+        RowError: it is something else.
     """
     if text is None or text in {"", "(null)", "N/A", "n/a"}:
         return None
@@ -104,10 +104,10 @@ def whole(text: str | None, most: int = 2**31 - 1) -> int | None:
 
 
 def name_of(text: str | None, what: str) -> str:
-    """Return a name that can be printed.
+    """Return a printable name.
 
     Raises:
-        RowError: there is none.
+        RowError: it is missing or unprintable.
     """
     if not text or not text.isprintable() or text in {"(null)", "N/A"} or len(text) > 255:
         raise RowError(f"no printable {what}")
@@ -118,6 +118,6 @@ _SETTING = re.compile(r"([A-Za-z][\w.\[\]]*)\s*=\s?(.*)")
 
 
 def setting_of(line: str) -> tuple[str, str] | None:
-    """Name and value of a line ``Name = value``; None if it is not a setting."""
+    """Return name and value of a line ``Name = value``; None if it is not a setting."""
     found = _SETTING.fullmatch(line)
     return (found[1], found[2]) if found else None

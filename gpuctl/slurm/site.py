@@ -1,6 +1,6 @@
 """Reads a site's Slurm configuration from files or directories, and detects the kind of each file.
 
-Nothing outside the paths given is opened: an ``Include`` is looked for next to its slurm.conf, by its file name alone.
+Only the given paths are opened: an ``Include`` is looked for next to its slurm.conf, by its file name alone.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ _MOST_FILES = 10_000
 
 
 def conf_paths(text: str) -> list[Path]:
-    """The paths in the parameter ``conf`` of a policy, several with `os.pathsep` (a colon) between them.
+    """Return the paths in the parameter ``conf`` of a policy, separated by `os.pathsep` (a colon).
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is no path.
     """
     paths = [Path(part) for part in text.split(os.pathsep) if part.strip()]
     if not paths:
@@ -62,18 +62,18 @@ def read_site(paths: Sequence[Path]) -> Site:
     """Read one site's configuration.
 
     Args:
-        paths: files, and directories whose files are looked at (not those of directories in them). There must be one
-            slurm.conf, or what ``scontrol show config``, ``scontrol show partitions`` and ``scontrol show node``
-            printed. Of accounts ``sacctmgr dump`` counts if there is ``sacctmgr show assoc``, too. Files of a
-            directory that are none of these are skipped; one that is named itself is an error.
+        paths: files, and directories whose files are examined (not recursively). There must be one slurm.conf, or the
+            output of ``scontrol show config``, ``scontrol show partitions`` and ``scontrol show node``. For accounts,
+            ``sacctmgr dump`` takes precedence over ``sacctmgr show assoc``. Other files of a directory are skipped;
+            such a file named itself is an error.
 
     Returns:
-        what they state together; what is there and not modelled is in ``unmodelled``, and so are limits that do not
-        hold because ``AccountingStorageEnforce`` does not state so.
+        the combined settings; ``unmodelled`` lists settings that are not modelled, and limits that
+        ``AccountingStorageEnforce`` does not enforce.
 
     Raises:
-        UsageError: a path is not there, or slurm.conf is not among them.
-        InputError: a file cannot be read, is none of these, or there are two of a kind; it names the file.
+        UsageError: a path does not exist, or slurm.conf is missing.
+        InputError: a file cannot be read, is of another kind, or there are two of a kind; the message names the file.
     """
     found = _SiteFiles()
     for path in paths:
@@ -113,17 +113,17 @@ class _SiteFiles:
 
     Attributes:
         kinds: the files of each kind.
-        named: kinds of which a file was named itself; files of these kinds in directories do not count then.
+        named: kinds with an explicitly named file, which replaces those in directories.
     """
 
     kinds: dict[str, list[Path]] = field(default_factory=dict)
     named: set[str] = field(default_factory=set)
 
     def file(self, path: Path) -> None:
-        """Take a file that was named.
+        """Add a named file.
 
         Raises:
-            InputError: it is none of those that are read.
+            InputError: it is of no known kind.
         """
         kind = kind_of(path)
         if kind is None:
@@ -133,7 +133,7 @@ class _SiteFiles:
         self.named.add(kind)
 
     def directory(self, folder: Path) -> None:
-        """Take what there is in a directory, of kinds that were not named.
+        """Add the files of a directory, except kinds with a named file.
 
         Raises:
             InputError: the directory cannot be read, or has too many files.
@@ -149,17 +149,17 @@ class _SiteFiles:
             try:
                 kind = kind_of(path)
             except InputError:
-                continue  # others' files, such as slurmdbd.conf with its password, may not be ours to read
+                continue  # others' files, such as slurmdbd.conf with its password, may be unreadable
             if kind is not None:
                 kinds.setdefault(kind, []).append(path)
         for kind, members in kinds.items():
             if kind not in self.named:
-                # what slurm.conf includes looks like slurm.conf
+                # files that slurm.conf includes look like slurm.conf
                 usual = [path for path in members if path.name == kind] or members
                 self.kinds.setdefault(kind, []).extend(usual)
 
     def path(self, kind: str) -> Path:
-        """The file of a kind that there is.
+        """Return the single file of a kind.
 
         Raises:
             InputError: there are several.
@@ -171,7 +171,7 @@ class _SiteFiles:
         return path
 
     def settings(self) -> Site:
-        """The settings of slurm.conf or, if there is none, of scontrol's output.
+        """Return the settings of slurm.conf or, if there is none, of scontrol's output.
 
         Raises:
             UsageError: there is neither.
@@ -193,7 +193,7 @@ class _SiteFiles:
 
 
 def kind_of(path: Path) -> str | None:
-    """The kind of a file, by its first 64 KiB; None if it is not a kind that is read here.
+    """Return the kind of a file, from its first 64 KiB; None if it is of no known kind.
 
     Raises:
         InputError: it cannot be read.
@@ -216,7 +216,7 @@ def kind_of(path: Path) -> str | None:
     columns = set(header_in(head))
     if {"name", "priority"} <= columns and columns & {"preempt", "usagefactor", "flags", "grptres"}:
         return QOS
-    # sshare has accounts, users and a fair-share factor, too
+    # sshare also has accounts, users and a fair-share factor
     if {"account", "user"} <= columns and columns & {"share", "fairshare"} and not columns & {"jobid", "rawshares"}:
         return ASSOC
     return CONF if name == "slurm.conf" else None
@@ -241,7 +241,7 @@ def _read_conf(path: Path) -> Site:
     folder = path.absolute().parent.resolve()
 
     def open_include(name: str) -> BinaryIO:
-        """Open a file next to slurm.conf; a path before its name is not looked at, nor a link out of the directory."""
+        """Open a file next to slurm.conf; its directory part is ignored, and links out of the directory fail."""
         other = folder / Path(name).name
         if not other.is_file():
             raise InputError(f"includes {name}, but its directory has no {other.name}", hint="put it there")
@@ -253,7 +253,7 @@ def _read_conf(path: Path) -> Site:
 
 
 def _gaps(site: Site) -> list[tuple[str, str]]:
-    """Inconsistencies between the files, and limits that are not enforced."""
+    """Return inconsistencies between the files, and unenforced limits."""
     found: list[tuple[str, str]] = []
     limited = [name for name, one in site.qos.items() if one.limits != NO_LIMITS]
     limited += [row.user or row.account for row in site.associations if row.limits != NO_LIMITS]

@@ -1,4 +1,4 @@
-"""Slurm's job states and exit codes as the store has them."""
+"""Maps Slurm's job states and exit codes to those of the store."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ UNFINISHED = frozenset({State.PENDING, State.RUNNING, State.SUSPENDED})
 
 
 def state_of(text: str) -> State:
-    """Map a state as any Slurm tool writes it.
+    """Map a state as written by any Slurm tool.
 
-    ``CANCELLED by 1002`` and the short codes of squeue are understood, and so are words that a narrow column has cut
-    off (``CANCELLED+``, ``OUT_OF_ME+``); of several words joined by commas the first one counts. REQUEUED is
-    the end of an attempt that nobody's fault brought about: killed. RESIZING ends a record, not the job: what became of
-    it is in the next record, so it is `State.UNKNOWN`, as is a word that is not known.
+    ``CANCELLED by 1002`` and the short codes of squeue are accepted, and words truncated by a narrow column
+    (``CANCELLED+``, ``OUT_OF_ME+``); of several words joined by commas the first one counts. REQUEUED ends an attempt
+    without anyone's fault: killed. RESIZING ends a record, not the job: the outcome is in the next record, so it maps
+    to `State.UNKNOWN`, as does an unknown word.
     """
     match = _WORD.match(text)
     if match is None:
@@ -90,6 +90,6 @@ def state_of(text: str) -> State:
 
 
 def exit_of(text: str) -> tuple[int | None, int | None]:
-    """Split ``code:signal``; (None, None) if it is none."""
+    """Split ``code:signal``; (None, None) for anything else."""
     match = _EXIT.fullmatch(text.strip())
     return (int(match[1]), int(match[2])) if match else (None, None)

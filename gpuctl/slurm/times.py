@@ -20,9 +20,9 @@ class Instants(NamedTuple):
     """A column of times.
 
     Attributes:
-        utc: the instants (µs, UTC); null if the text has none or is none.
+        utc: the instants (µs, UTC); null if the text has none or is invalid.
         later: the later reading of times that the clock showed twice (``utc`` has the earlier one); else null.
-        bad: where the text is neither a time nor a word for no time.
+        bad: true if the text is neither a time nor a word for no time.
     """
 
     utc: pl.Series
@@ -31,11 +31,11 @@ class Instants(NamedTuple):
 
 
 def instants(texts: pl.Series, timezone: str) -> Instants:
-    """Read a column of times, each value in a form of its own.
+    """Read a column of times, each value in its own form.
 
-    Understood are ``2026-11-20T21:04:37`` (Slurm's default; a blank for the T as well) in the given zone, the same
-    with an offset (``SLURM_TIME_FORMAT=%FT%T%z``), and seconds since the epoch (``%s``). A time that the clock
-    skipped is counted on from the hour before the change.
+    Accepted are ``2026-11-20T21:04:37`` (Slurm's default; a blank for the T as well) in the given zone, the same with
+    an offset (``SLURM_TIME_FORMAT=%FT%T%z``), and seconds since the epoch (``%s``). A time that the clock skipped is
+    extrapolated from the hour before the change.
 
     Args:
         texts: strings.
@@ -60,7 +60,7 @@ def instants(texts: pl.Series, timezone: str) -> Instants:
 
 
 def _without_zero(texts: pl.Series) -> pl.Series:
-    """Take times within a day of 1970-01-01 for none: that is how Slurm's 0, no such time yet, looks as a date."""
+    """Replace times within a day of 1970-01-01 by null: Slurm's 0 for no time looks like such a date."""
     zero = texts.str.starts_with("1970-01-01T") | texts.str.starts_with("1969-12-31T")
     return texts.set(zero.fill_null(value=False), None) if zero.any() else texts
 
@@ -76,13 +76,13 @@ def _local(texts: pl.Series, timezone: str) -> pl.Series:
             utc = naive.dt.replace_time_zone(timezone, ambiguous="null", non_existent="null")
             utc = utc.dt.convert_time_zone("UTC")
         except pl.exceptions.ComputeError:
-            # a zone that Python knows and Polars does not
+            # a zone that Python knows, but Polars does not
             utc = naive.dt.replace_time_zone("UTC").clear(texts.len())
     return _in_range(utc)
 
 
 def _with_zone(texts: pl.Series) -> pl.Series:
-    """Read what is not zone-less: seconds since the epoch, and times with an offset."""
+    """Read times with a zone: seconds since the epoch, and times with an offset."""
     import polars as pl
 
     numbers = texts.cast(pl.Int64, strict=False)
@@ -98,7 +98,7 @@ def _with_zone(texts: pl.Series) -> pl.Series:
 def _in_range(utc: pl.Series) -> pl.Series:
     numbers = utc.to_physical()
     first, last = _FIRST * 1_000_000, LATEST_S * 1_000_000 - 1
-    # the smallest and the largest are found much faster than what is between
+    # finding the extremes is much faster than checking all values
     if not numbers.count() or (numbers.min() >= first and numbers.max() <= last):  # type: ignore[operator]
         return utc
     return utc.zip_with(numbers.is_between(first, last), utc.clear(utc.len()))

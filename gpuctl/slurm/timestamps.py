@@ -1,4 +1,4 @@
-"""Times in Slurm's output other than accounting: local without a zone, with an offset, or seconds since 1970."""
+"""Times in Slurm's output except accounting: local without a zone, with an offset, or seconds since 1970."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class LocalClock:
     """Reads stamps of one zone.
 
     Args:
-        timezone: IANA name, for stamps that carry none.
-        in_order: stamps come in the order of time: of the two readings of an hour that the clock showed twice, the
-            one that does not go back is taken. Else always the first.
+        timezone: IANA name, for stamps without a zone.
+        in_order: stamps are chronological: of the two readings in a repeated hour, use the one that does not go back.
+            Else always the first.
     """
 
     def __init__(self, timezone: str, *, in_order: bool = False) -> None:
@@ -33,7 +33,7 @@ class LocalClock:
         """Return seconds since the epoch (UTC) of ``2026-11-20T21:04:37``, with or without an offset, or of an epoch.
 
         Raises:
-            ValueError: this is not such a time.
+            ValueError: it is not such a time.
         """
         if _EPOCH.fullmatch(text) and int(text) in _EPOCHS:
             return int(text)
@@ -48,15 +48,15 @@ class LocalClock:
         return stamp.utc
 
     def read_or_none(self, text: str) -> int | None:
-        """The same, None for Unknown, None and their like.
+        """Return the same; None for Unknown, None and the like.
 
         Raises:
-            ValueError: this is not a time and no such word.
+            ValueError: it is neither a time nor such a word.
         """
         return None if text in NEVER else self.read(text)
 
     def readings(self, text: str) -> tuple[int, ...]:
-        """Every time that a text may mean: two in an hour that the clock showed twice, none if it is not a time."""
+        """Return every possible reading of a text: two in a repeated hour, none if it is not a time."""
         try:
             first = self.read_or_none(text)
         except ValueError:

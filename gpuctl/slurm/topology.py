@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def read_topology(stream: BinaryIO) -> dict[str, str]:
-    """Read the leaf switch or block of each node; of several the first one counts.
+    """Read the leaf switch or block of each node; the first one counts.
 
     Raises:
-        InputError: a statement cannot be read, or there are too many nodes.
+        InputError: a statement cannot be parsed, or there are too many nodes.
     """
     switches: dict[str, str] = {}
     for statement in statements(stream):
@@ -37,12 +37,12 @@ def read_topology(stream: BinaryIO) -> dict[str, str]:
 
 
 def read_leaf(text: str) -> tuple[str | None, list[str]]:
-    """Read one statement: the leaf switch or block and its nodes; (None, []) for all other statements.
+    """Parse one statement: the leaf switch or block and its nodes; (None, []) for all other statements.
 
     A switch is a leaf if it names nodes and no switches below it, and, in scontrol's output, has Level=0.
 
     Raises:
-        RowError: it cannot be read.
+        RowError: it cannot be parsed.
     """
     if re.match(r"include\s", text, re.IGNORECASE):
         raise RowError(INCLUDED)

@@ -20,14 +20,14 @@ _TIMES = {"": 1, "K": 1000, "M": 1000_000}
 
 
 class Tres(NamedTuple):
-    """The content of one TRES text; None if not stated.
+    """The resources in one TRES text; None if unstated.
 
     Attributes:
-        gpus: GPUs; a MIG instance is one, as Slurm counts it on nodes, in jobs and in sreport. 0 if the text lists
-            resources and no GPU; None if it is empty or has only shards or a percentage of MPS (how many of these make
-            up a GPU is configured on the nodes).
+        gpus: GPUs; a MIG instance counts as one, as in Slurm's nodes, jobs and sreport. 0 if the text lists resources
+            without a GPU; None if it is empty or has only shards or a percentage of MPS (their number per GPU is
+            configured on the nodes).
         gpu_type: the type, several joined by commas in alphabetical order.
-        shared: whether there are MIG instances, shards or MPS in it.
+        shared: whether it contains MIG instances, shards or MPS.
         cpus: cores.
         nodes: nodes.
         mem_mb: MiB of memory over all nodes.
@@ -46,10 +46,9 @@ class Tres(NamedTuple):
 
 
 def tres(text: str) -> Tres:
-    """Read ``billing=8,cpu=4,gres/gpu:a100=2,gres/gpu=2,mem=16G,node=1``.
+    """Parse ``billing=8,cpu=4,gres/gpu:a100=2,gres/gpu=2,mem=16G,node=1``.
 
-    A typed and an untyped entry describe the same GPUs: what the typed ones do not make up of the untyped number is
-    GPUs without a type.
+    Typed and untyped entries describe the same GPUs: any excess of the untyped number is GPUs without a type.
     """
     values: dict[str, float | None] = {}
     for part in text.split(","):
@@ -77,7 +76,7 @@ def tres(text: str) -> Tres:
 
 
 def gres(text: str) -> Tres:
-    """Read ``gpu:a100:4``, ``gres:gpu:4``, ``gpu:4(IDX:0-3)`` or ``gpu`` (one), commas between several."""
+    """Parse ``gpu:a100:4``, ``gres:gpu:4``, ``gpu:4(IDX:0-3)`` or ``gpu`` (one), separated by commas."""
     typed: dict[str, float] = {}
     plain = 0.0
     found = parts = False
@@ -102,7 +101,7 @@ def gres(text: str) -> Tres:
 
 
 def req_mem(text: str) -> tuple[float | None, str]:
-    """Read ReqMem: ``16G`` for the whole job, before 21.08 ``4000Mc`` a core or ``31000Mn`` a node.
+    """Parse ReqMem: ``16G`` for the whole job, before 21.08 ``4000Mc`` per core or ``31000Mn`` per node.
 
     Returns:
         (MiB or None, ``job`` | ``core`` | ``node``).

@@ -16,10 +16,10 @@ _IN_MIB = ("mem", "bb/")
 
 
 def whole(name: str, text: str) -> int:
-    """A whole number of at most 32 bits.
+    """Return an integer of at most 32 bits.
 
     Raises:
-        InputError: it is none, or negative, or larger.
+        InputError: it is not an integer, negative, or larger.
     """
     if not _WHOLE.fullmatch(text.strip()) or int(text) >= 2**32:
         raise InputError(f"{name}={text[:60]}: expected a whole number up to 4294967295")
@@ -27,10 +27,10 @@ def whole(name: str, text: str) -> int:
 
 
 def number(name: str, text: str) -> float:
-    """A finite number.
+    """Return a finite number.
 
     Raises:
-        InputError: it is none.
+        InputError: it is not a finite number.
     """
     try:
         found = float(text)
@@ -42,30 +42,30 @@ def number(name: str, text: str) -> float:
 
 
 def minutes(name: str, text: str) -> float | None:
-    """Read a time (`slurm_limit`) as minutes; seconds are rounded up to a minute, as Slurm does; None for no limit.
+    """Parse a time (`slurm_limit`) as minutes; seconds are rounded up to a minute, as in Slurm; None for no limit.
 
     Raises:
-        InputError: it is none of these.
+        InputError: it is not such a time.
     """
     found = slurm_limit(name, text)
     return None if found is None else float(-(-found // 60))
 
 
 def exact_seconds(name: str, text: str) -> float | None:
-    """Read a time (`slurm_limit`) as seconds, not rounded; None for no limit.
+    """Parse a time (`slurm_limit`) as seconds, not rounded; None for no limit.
 
     Raises:
-        InputError: it is none of these.
+        InputError: it is not such a time.
     """
     found = slurm_limit(name, text)
     return None if found is None else float(found)
 
 
 def seconds(name: str, text: str) -> float:
-    """Read a time (`slurm_limit`) as whole minutes, in seconds; it must have an end.
+    """Parse a time (`slurm_limit`) as whole minutes, in seconds; it must be finite.
 
     Raises:
-        InputError: it is none, or unlimited.
+        InputError: it is not such a time, or unlimited.
     """
     found = minutes(name, text)
     if found is None:
@@ -74,12 +74,12 @@ def seconds(name: str, text: str) -> float:
 
 
 def tres_weights(name: str, text: str) -> dict[str, float]:
-    """Weights of resources, ``CPU=1.0,Mem=0.25G,GRES/gpu=2.0``, a unit of each; names in lower case.
+    """Parse weights of resources, ``CPU=1.0,Mem=0.25G,GRES/gpu=2.0``, per unit of each; names in lower case.
 
-    The unit of memory is MiB: a weight of 0.25G is 0.25 a GiB. Other resources' units are 1 (K stands for 1 024).
+    The unit of memory is MiB: a weight of 0.25G is 0.25 per GiB. Other resources' units are 1 (K is 1024).
 
     Raises:
-        InputError: a weight cannot be read, or its suffix is below the resource's own unit.
+        InputError: a weight cannot be parsed, or its suffix is below the resource's own unit.
     """
     found = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
@@ -102,10 +102,10 @@ def _unit(name: str, resource: str, suffix: str) -> float:
 
 
 def tres_amounts(text: str) -> dict[str, float]:
-    """Amounts of resources, ``cpu=192,mem=1500000M,node=4,gres/gpu=24``; memory in MiB.
+    """Parse amounts of resources, ``cpu=192,mem=1500000M,node=4,gres/gpu=24``; memory in MiB.
 
     Raises:
-        InputError: an amount cannot be read.
+        InputError: an amount cannot be parsed.
     """
     found = {}
     for item in filter(None, (part.strip() for part in text.split(","))):

@@ -1,4 +1,4 @@
-"""Lists the settings of a site that affect scheduling but are not modelled.
+"""Lists a site's settings that affect scheduling but are not modelled.
 
 A setting is listed if its value has an effect.
 """
@@ -65,7 +65,7 @@ def text_of(line: Line, what: str) -> str:
     """Return a line as text.
 
     Raises:
-        InputError: it is none; ``what`` it is of.
+        InputError: it is not text; the message contains ``what``.
     """
     try:
         return line.text()
@@ -74,7 +74,7 @@ def text_of(line: Line, what: str) -> str:
 
 
 def of_settings(settings: Mapping[str, str], modelled: frozenset[str]) -> Listed:
-    """List settings of the cluster; names in lower case."""
+    """List unmodelled settings of the cluster; names in lower case."""
     found = [
         (name, f"{value} is not modelled")
         for name, value in settings.items()
@@ -92,12 +92,12 @@ def of_settings(settings: Mapping[str, str], modelled: frozenset[str]) -> Listed
 
 
 def _nothing(name: str, value: str, nothing: frozenset[str]) -> bool:
-    """Whether a value has no effect; an unlimited overrun has one."""
+    """Return whether a value has no effect; an unlimited overrun has one."""
     return value.lower() in nothing and not (name == "overtimelimit" and value.lower() in {"unlimited", "infinite"})
 
 
 def of_partition(name: str, found: Mapping[str, str], settings: Mapping[str, str]) -> Listed:
-    """List settings of a partition; names in lower case."""
+    """List unmodelled settings of a partition; names in lower case."""
     listed = [
         (f"partition {name}", f"{key}={value} is not modelled")
         for key, value in found.items()
@@ -115,7 +115,7 @@ def of_partition(name: str, found: Mapping[str, str], settings: Mapping[str, str
 
 
 def of_qos(name: str, cells: Mapping[str, str]) -> Listed:
-    """List flags and limits of a QOS; a ``UsageThreshold`` does something only with ``EnforceUsageThreshold``."""
+    """List flags and limits of a QOS; a ``UsageThreshold`` only has an effect with ``EnforceUsageThreshold``."""
     flags = [flag.strip() for flag in cells.get("flags", "").split(",")]
     found = [f"flag {flag}" for flag in flags if flag.lower() in _FLAGS_LEFT]
     found += [
@@ -154,10 +154,10 @@ def of_dump(stream: BinaryIO) -> Listed:
 
 
 def of_assoc(stream: BinaryIO) -> Listed:
-    """List limits of associations in ``sacctmgr -P show assoc``; what is handed down stands there with each of them.
+    """List limits of associations in ``sacctmgr -P show assoc``; inherited limits are repeated with each of them.
 
     Raises:
-        InputError: a line cannot be read.
+        InputError: a line cannot be parsed.
     """
     lines = numbered_lines(stream)
     layout = header_line(lines, lambda names: {"account", "user"} <= set(names), "`sacctmgr -P show assoc`", "")
