@@ -15,7 +15,7 @@ from gpuctl.core.suggestions import meant
 from gpuctl.replay.experiments.factors import values
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from gpuctl.cli.common import Settings
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gpuctl.cli.replay_options import Comparison, Inputs, Places, Policies, Rules
     from gpuctl.cli.unchanged import ForCells
     from gpuctl.core.notes import Note
+    from gpuctl.core.results import Analysis
     from gpuctl.replay.experiments.cells import Base, Cell
     from gpuctl.replay.experiments.file import ExperimentFile
     from gpuctl.replay.experiments.run import CellFolder
@@ -284,29 +285,18 @@ def answer(  # noqa: PLR0917
         UsageError: no such table.
         Exit: Ctrl-C; a message says what was kept.
     """
-    from gpuctl.replay.experiments import cells as cells_of
-    from gpuctl.replay.experiments.result import result
     from gpuctl.replay.experiments.run import CellFolder
-    from gpuctl.replay.policies import label
     from gpuctl.spread.engine import parse
 
     engine = parse(compared.engine, compared.jobs, None if places.parquet is None else places.parquet / _SLURM)
     bad = next((name for name in shown.table or () if name not in TABLES), None)
     if bad is not None:
         raise UsageError(f"an experiment has no table {bad!r}", hint=meant(bad, TABLES))
-    resample = rules.resample.value if len(varied.seeds) > 1 else "none"
-    plan = cells_of.plan(names, varied.factors, varied.seeds)
-    base = _base(source, models, was, resample, compared.warmup)
-    changes = _changes(base, plan, varied, was.everywhere)
-    base = base if changes is not None else dataclasses.replace(base, unchanged=None)
     cells = None if places.parquet is None else CellFolder(places.parquet / _CELLS)
-    figures = _figures(base, plan, cells, engine, given)
-    found = result(
-        base, plan, figures, baseline or label(names[0][0]),
-        sources=source.sources, command=command_line(), locality=source.locality,
-        measures=varied.measures, changes=changes, nearness=was.nearness,
+    found = replayed(
+        source, names, models, varied, was, rules, compared, baseline,
+        run=lambda base, plan: _figures(base, plan, cells, engine, given), command=command_line(),
     )  # fmt: skip
-    found = dataclasses.replace(found, settings=found.settings | source.chosen)
     places.write_tables(found, given)
     shape = shown.shape(given)
     first = for_people(shape, shown.output) and not (shown.table or shown.every)
@@ -319,6 +309,50 @@ def answer(  # noqa: PLR0917
     announce_written((*places.all, shown.output), given)
     if source.failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
+
+
+def replayed(  # noqa: PLR0917
+    source: Source,
+    names: NamedValue,
+    models: dict[str, Any],
+    varied: Experiment,
+    was: ForCells,
+    rules: Rules,
+    compared: Comparison,
+    baseline: str | None,
+    *,
+    run: Callable[[Base, list[Cell]], list[dict[str, Any]]],
+    command: str,
+) -> Analysis:
+    """Replay every cell and return the result.
+
+    Args:
+        source: the jobs and nodes.
+        names: the policies with their parameters, of those that vary the first value.
+        models: as `gpuctl.replay.run.replay` takes them.
+        varied: what varies.
+        was: what changes are compared with.
+        rules: what holds for every policy.
+        compared: what is compared.
+        baseline: label of the policy to compare with; None: the first.
+        run: replays cells, and returns the figures of each.
+        command: for the record.
+    """
+    from gpuctl.replay.experiments import cells as cells_of
+    from gpuctl.replay.experiments.result import result
+    from gpuctl.replay.policies import label
+
+    resample = rules.resample.value if len(varied.seeds) > 1 else "none"
+    plan = cells_of.plan(names, varied.factors, varied.seeds)
+    base = _base(source, models, was, resample, compared.warmup)
+    changes = _changes(base, plan, varied, was.everywhere)
+    base = base if changes is not None else dataclasses.replace(base, unchanged=None)
+    found = result(
+        base, plan, run(base, plan), baseline or label(names[0][0]),
+        sources=source.sources, command=command, locality=source.locality,
+        measures=varied.measures, changes=changes, nearness=was.nearness,
+    )  # fmt: skip
+    return dataclasses.replace(found, settings=found.settings | source.chosen)
 
 
 def _base(source: Source, models: dict[str, Any], was: ForCells, resample: str, warmup: float) -> Base:

@@ -146,7 +146,7 @@ def train_overhead(
         for name, count in lacking.items()
     )
     for text in notes:
-        message(text)
+        message(text, quiet=given.quiet)
     tables = error_tables(usable, population, notes)
     about = {
         "title": "Cost of suspending and resuming a job",

@@ -58,7 +58,7 @@ def replay(
 
     given = settings(context)
     shape = shown.shape(given)
-    calibration, (names, varied, paths, inputs, rules, compared) = _configured(
+    calibration, (names, varied, paths, inputs, rules, compared) = configured(
         chosen, inputs, rules, compared, paths or []
     )
     baseline = checked_baseline(compared.baseline, names)
@@ -102,7 +102,7 @@ def replay(
         source, names, models, outcomes, known=calibration, wanted=compared.unchanged and not missing,
         run=partial(_run, jobs=compared.jobs, given=given),
     )  # fmt: skip
-    result = _result(
+    result = result_of(
         outcomes, source, baseline, compared, window, was=before,
         tables=None if places.whole else _wanted(compared, shown, first=first, drawing=for_people(shape, shown.output)),
     )  # fmt: skip
@@ -121,7 +121,7 @@ def replay(
         raise typer.Exit(ExitCode.BAD_INPUT)
 
 
-def _configured(
+def configured(
     chosen: Policies, inputs: Inputs, rules: Rules, compared: Comparison, paths: list[Path]
 ) -> tuple[Calibration | None, ExperimentOptions]:
     """What the options, an experiment's file and a calibration say together."""
@@ -251,7 +251,7 @@ def _wanted(compared: Comparison, shown: TableOptions, *, first: bool, drawing: 
     return [*shown.table, *(drawn_from(shown.table) if drawing else ())]
 
 
-def _result(
+def result_of(
     outcomes: list[Outcome],
     source: Source,
     baseline: str | None,

@@ -17,8 +17,11 @@ from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gpuctl.cli.common import Settings
-    from gpuctl.core.results import SourceInfo
+    from gpuctl.core.results import Analysis, SourceInfo
+    from gpuctl.predictors.contract import Predictor
     from gpuctl.predictors.job_table import JobTable
 
 train = typer.Typer(
@@ -73,7 +76,7 @@ def runtime(
     given = settings(context)
     shape = answer.shape(given, table)
     shares = _numbers(quantiles)
-    from gpuctl.predictors import card, history, history_folder, history_tables
+    from gpuctl.predictors import card, history_tables
     from gpuctl.predictors.registry import find
 
     check_tables(table, history_tables.TABLES)
@@ -82,13 +85,10 @@ def runtime(
     place = keeping_place(keep_as, paths or [], db)
     check_outputs(context, {"--output": answer.output})
     logs_in = traces_db(paths or [], db, keep_as)
-    jobs, sources, failed = _read(paths or [], logs_in, logs, given)
-    from gpuctl.cli.progress import Bar
-
-    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
-        trained = history.train(jobs, test_share=test_share, quantiles=shares, others=others, progress=bar.at)
-    history_folder.save(model, trained.model, history_tables.about(trained, sources))
-    result = history_tables.result(trained, sources, command_line())
+    result, failed = train_runtime(
+        paths or [], logs_in, logs, model, given,
+        test_share=test_share, quantiles=shares, others=others, command=command_line(),
+    )  # fmt: skip
     print_answer(result, shape, answer, table, given, also=(model,))
     keep(result, keep_as, place, context, given)
     if failed:
@@ -161,6 +161,21 @@ def wait(
     print_answer(result, shape, answer, table, given, also=(model,))
     if failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
+
+
+def train_runtime(  # noqa: PLR0917 - where jobs come from, and where the model goes
+    paths: list[Path], db: Path | None, logs: LogReading, place: Path, given: Settings, *,
+    test_share: float, quantiles: tuple[float, ...], others: Sequence[type[Predictor]], command: str,
+) -> tuple[Analysis, bool]:  # fmt: skip
+    """Learn run times, save the model, and report its scores; also whether some input could not be read."""
+    from gpuctl.cli.progress import Bar
+    from gpuctl.predictors import history, history_folder, history_tables
+
+    jobs, sources, failed = _read(paths, db, logs, given)
+    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+        trained = history.train(jobs, test_share=test_share, quantiles=quantiles, others=others, progress=bar.at)
+    history_folder.save(place, trained.model, history_tables.about(trained, sources))
+    return history_tables.result(trained, sources, command), failed
 
 
 def _numbers(text: str) -> tuple[float, ...]:

@@ -82,11 +82,10 @@ def draw(chart: Chart, table: ResultTable | None, units: Units | None = None) ->
         table: its table, None if the analysis has none.
         units: units of the analysis, for charts of durations; None: of the table alone.
     """
-    frame, missing = _rows(chart, table)
+    frame, missing = rows_of(chart, table)
     if table is None or frame is None:
         return Drawing(chart.name, chart.table, chart.title, missing=missing)
-    drawer = partial(_IN_UNITS[chart.kind], units=units) if chart.kind in _IN_UNITS else KINDS[chart.kind]
-    sketch = drawer(chart, table, frame)
+    sketch = sketched(chart, table, frame, units)
     svg = to_svg(sketch.figure, chart.name, chart.title, sketch.description)
     return Drawing(
         chart.name,
@@ -102,7 +101,21 @@ def draw(chart: Chart, table: ResultTable | None, units: Units | None = None) ->
     )
 
 
-def _rows(chart: Chart, table: ResultTable | None) -> tuple[pl.DataFrame | None, str]:
+def sketched(chart: Chart, table: ResultTable, frame: pl.DataFrame, units: Units | None = None) -> Sketch:
+    """Draw one chart as a figure of matplotlib, inside `gpuctl.reports.charts.svg.drawing_settings`.
+
+    Args:
+        chart: what to draw.
+        table: its table.
+        frame: the rows to draw (`rows_of`).
+        units: as for `draw`.
+    """
+    drawer = partial(_IN_UNITS[chart.kind], units=units) if chart.kind in _IN_UNITS else KINDS[chart.kind]
+    return drawer(chart, table, frame)
+
+
+def rows_of(chart: Chart, table: ResultTable | None) -> tuple[pl.DataFrame | None, str]:
+    """Return the rows that a chart draws, or None and why it cannot be drawn."""
     import polars as pl
 
     if table is None:

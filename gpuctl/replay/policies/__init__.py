@@ -46,6 +46,8 @@ def built_in() -> dict[str, str]:
 
 BUILT_IN = built_in()
 """Module and class of each built-in policy, by name."""
+_DEFINED: dict[str, type[Policy]] = {}
+"""Classes that this process defines (`register`)."""
 
 
 def installed() -> tuple[plugins.Plugin, ...]:
@@ -77,6 +79,8 @@ def find(name: str) -> type[Policy]:
     """
     if labelled := _LABELLED.fullmatch(name):
         name = labelled[2]
+    if name in _DEFINED:
+        return _DEFINED[name]
     file = plugins.split_file(name)
     if file is not None:
         return _from_file(*file)
@@ -87,6 +91,22 @@ def find(name: str) -> type[Policy]:
         known = sorted({*BUILT_IN, *(each.name for each in installed())})
         raise UsageError(f"there is no policy {name!r}", hint=meant(name, known) + "; or give FILE.py:CLASS")
     return built_in_policy(name)
+
+
+def register(kind: type[Policy]) -> str:
+    """Make a class known that a notebook or a script defines, and return the name that `find` then takes.
+
+    Raises:
+        UsageError: it is no policy, or its name is that of another policy.
+    """
+    if not issubclass(kind, Policy):
+        raise UsageError(f"{kind.__name__} is no policy", hint="derive it from gpuctl.plugins.PythonPolicy")
+    if not kind.name:
+        kind.name = kind.__name__
+    if kind.name in BUILT_IN or any(each.name == kind.name for each in installed()):
+        raise UsageError(f"there is another policy {kind.name!r}", hint="give the class another name")
+    _DEFINED[kind.name] = kind
+    return kind.name
 
 
 def make(name: str, params: Mapping[str, str]) -> Policy:

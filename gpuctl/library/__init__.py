@@ -1,0 +1,1 @@
+"""The public interface for notebooks and scripts; use it as ``import gpuctl``."""

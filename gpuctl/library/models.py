@@ -1,0 +1,197 @@
+"""Models of run times, waits and the cost of suspending a job: trained, saved, loaded, asked."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from gpuctl.core.errors import UsageError
+from gpuctl.library.traces import LogReading, PathOrText, Trace, paths_of, write_frame
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from gpuctl.library.result import Result
+
+Kind = Literal["runtime", "wait", "overhead"]
+
+
+def train(
+    kind: Kind,
+    source: object,
+    model: PathOrText,
+    *,
+    test_share: float | None = None,
+    quantiles: tuple[float, float, float] = (0.1, 0.5, 0.9),
+    **reading: Unpack[LogReading],
+) -> Result:
+    """Train a model on a log, save it, and score it against simple rules on the log's last jobs.
+
+    Args:
+        kind: ``runtime`` (how long jobs run), ``wait`` (how long they wait) or ``overhead`` (what suspending costs).
+        source: a `Trace`, a trace store, logs, or for run times a CSV or data frame of jobs.
+        model: folder for the model; an existing model is replaced.
+        test_share: share of the jobs held out for scoring: the last submitted. Default: 0.2, for waits 0.25.
+        quantiles: of run times: lower end, prediction, upper end.
+        reading: how logs are read.
+
+    Returns:
+        the scores, as ``gpuctl train`` prints them.
+
+    Raises:
+        InputError: there are too few jobs, or they cannot be read.
+        UsageError: there is no such kind, or the folder holds something else.
+
+    Example:
+        >>> import gpuctl
+        >>> scores = gpuctl.train("runtime", "sample_data/philly", "model")
+        >>> scores.tables[0]
+        'runtime_scores'
+    """
+    from gpuctl.cli import train as commands
+    from gpuctl.cli.common import Settings
+    from gpuctl.cli.options import LogReading as Reading
+    from gpuctl.library.result import Result
+    from gpuctl.predictors import card
+
+    if kind not in {"runtime", "wait", "overhead"}:
+        raise UsageError(f"train: no kind {kind!r}", hint="runtime, wait or overhead")
+    command, given, folder = f"gpuctl.train {kind}", Settings(quiet=True), Path(model)
+    card.check_place(folder)
+    with ExitStack() as stack:
+        paths = _paths(source, stack)
+        names = Reading.__dataclass_fields__
+        unknown = sorted(set(reading) - set(names))
+        if unknown:
+            raise UsageError(f"{', '.join(unknown)}: not an option of training", hint="gpuctl.open reads such logs")
+        logs = Reading(**{key: value for key, value in reading.items() if key in names})  # type: ignore[arg-type]
+        if kind == "overhead":
+            from gpuctl.cli.profiles import train_overhead
+
+            found, _ = train_overhead(paths, folder, given, db=None, cluster=logs.cluster, command=command)
+        elif kind == "wait":
+            from gpuctl.cli.waits import Source, train_wait
+
+            found, _ = train_wait(Source(paths, None, logs), folder, _or(test_share, 0.25), given, command)
+        else:
+            found, _ = commands.train_runtime(
+                paths, None, logs, folder, given,
+                test_share=_or(test_share, 0.2), quantiles=quantiles, others=(), command=command,
+            )  # fmt: skip
+    return Result(found)
+
+
+def load_model(folder: PathOrText) -> Model:
+    """Load a model that `train` or ``gpuctl train`` saved; no code in the folder is run.
+
+    Raises:
+        InputError: the folder holds no such model, or its files are damaged.
+
+    Example:
+        >>> import gpuctl, polars
+        >>> scores = gpuctl.train("runtime", "sample_data/philly", "model")
+        >>> model = gpuctl.load_model("model")
+        >>> model.kind
+        'runtime'
+        >>> model.predict(polars.DataFrame({"job_id": ["j1"], "gpus": [8]})).height
+        1
+    """
+    from gpuctl.predictors.card import read_card
+
+    card = read_card(Path(folder))
+    kind = {"history": "runtime", "wait": "wait", "overhead": "overhead"}.get(card["kind"], card["kind"])
+    return Model(Path(folder), kind, card)
+
+
+class Model:
+    """A trained model.
+
+    Attributes:
+        folder: where it is saved.
+        kind: ``runtime``, ``wait`` or ``overhead``.
+        card: what it was trained on and how well it did.
+    """
+
+    def __init__(self, folder: Path, kind: str, card: dict[str, Any]) -> None:
+        self.folder = folder
+        self.kind = kind
+        self.card = card
+
+    def predict(self, jobs: object, accounting: object = None) -> pl.DataFrame:
+        """Predict each job, with an interval.
+
+        Args:
+            jobs: a data frame. Of run times: ``job_id`` and any of user, queue, name, gpus, time_limit_s, submit_time;
+                of waits: ``job_id`` and any of user, queue, gpus, nodes, time_limit_s, submit_time; of overheads: any
+                of the options of ``gpuctl predict overhead`` (epoch_s, phase_s, checkpoint_bytes, gpus, mode ...).
+            accounting: of waits: logs, a store or a `Trace` up to now, for the state of the queue. Default: not known.
+
+        Returns:
+            a row per job, in the order of `jobs`; columns as ``gpuctl predict`` has them.
+
+        Raises:
+            UsageError: `jobs` lacks a column, or the model is of a kind that predicts no jobs.
+            InputError: a value is not what it should be.
+        """
+        with ExitStack() as stack:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpuctl-")))
+            needed = () if self.kind == "overhead" else ("job_id",)
+            listed = write_frame(jobs, folder / "jobs.csv", needed)
+            if self.kind == "runtime":
+                return self._run_times(listed)
+            if self.kind == "wait":
+                return self._waits(listed, [] if accounting is None else _paths(accounting, stack))
+            if self.kind == "overhead":
+                return self._overheads(listed)
+        raise UsageError(f"a model of kind {self.kind!r} predicts no jobs", hint="gpuctl train runtime, wait, overhead")
+
+    def __repr__(self) -> str:
+        return f"<gpuctl model of kind {self.kind} in {self.folder}>"
+
+    def _run_times(self, listed: Path) -> pl.DataFrame:
+        from gpuctl.cli.common import Settings
+        from gpuctl.cli.profiles import RuntimeOptions, predict_runtime
+
+        options = RuntimeOptions([], listed, (), None, self.folder, None, None, cumulative=False)
+        return predict_runtime(options, Settings(quiet=True), "gpuctl.predict")[0].tables[0].frame
+
+    def _waits(self, listed: Path, paths: list[Path]) -> pl.DataFrame:
+        from gpuctl.cli.common import Settings
+        from gpuctl.cli.options import LogReading as Reading
+        from gpuctl.cli.waits import Source, predict_wait
+
+        source = Source(paths, None, Reading())
+        return predict_wait(source, self.folder, listed, Settings(quiet=True), "gpuctl.predict")[0].tables[0].frame
+
+    def _overheads(self, listed: Path) -> pl.DataFrame:
+        import polars as pl
+
+        from gpuctl.predictors.overhead_tables import Suspension, predict_overhead
+
+        rows = pl.read_csv(listed).to_dicts()
+        fields = Suspension.__dataclass_fields__
+        unknown = next((name for name in (rows[0] if rows else {}) if name not in fields), None)
+        if unknown is not None:
+            raise UsageError(f"no column {unknown!r} of a suspension", hint=f"known: {', '.join(fields)}")
+        usual = {"epoch_s": None, "phase_s": 0.0, "left": None, "checkpoint_bytes": None, "first_bytes": 0.0, "gpus": 1,
+                 "bandwidth": None, "mode": "epoch", "model_name": None}  # fmt: skip
+        found = [predict_overhead(Suspension(**{**usual, **row}), self.folder, "gpuctl.predict") for row in rows]
+        return pl.concat([each.tables[0].frame for each in found], how="vertical_relaxed")
+
+
+def _paths(source: object, stack: ExitStack) -> list[Path]:
+    if isinstance(source, Trace):
+        return [source.path]
+    try:
+        return paths_of(source)
+    except UsageError:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpuctl-")))
+        return [write_frame(source, folder / "jobs.csv")]
+
+
+def _or(value: float | None, otherwise: float) -> float:
+    return otherwise if value is None else value

@@ -1,0 +1,200 @@
+"""What an analysis, a replay or a training returns: tables, their definitions, charts, and one screen."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from gpuctl.core.errors import UsageError
+from gpuctl.core.suggestions import meant
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    import polars as pl
+
+    from gpuctl.core.results import Analysis, ResultTable
+    from gpuctl.library.figures import Figure
+    from gpuctl.reports.screens.model import Screen
+
+_ROWS_SHOWN = 10
+
+
+class Result:
+    """Documented tables that answer a question; what the command line prints, as data.
+
+    In a notebook it shows one screen. It holds no open file.
+    """
+
+    def __init__(self, analysis: Analysis, screen: Literal["analysis", "replay", "experiments"] | None = None) -> None:
+        self._analysis = analysis
+        self._kind = screen
+
+    @property
+    def cluster(self) -> str:
+        """Name of the cluster, or of the trace."""
+        return str(self._analysis.cluster)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of its tables, in the order in which the command line prints them."""
+        return tuple(each.name for each in self._analysis.tables)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know before trusting the figures: warnings, the most important first."""
+        return tuple(map(str, self._analysis.warnings))
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The choices that shape the figures, by name."""
+        return {key: str(value) for key, value in self._analysis.settings.items()}
+
+    def table(self, name: str) -> pl.DataFrame:
+        """Return the rows of a table; `columns` describes them.
+
+        Raises:
+            UsageError: this result has no such table.
+        """
+        return self._table(name).frame
+
+    def columns(self, name: str) -> pl.DataFrame:
+        """Return the columns of a table: ``column``, ``unit`` (``-`` for none) and ``definition``.
+
+        Raises:
+            UsageError: this result has no such table.
+        """
+        import polars as pl
+
+        columns = self._table(name).columns
+        return pl.DataFrame(
+            {
+                "column": [each.name for each in columns],
+                "unit": [each.unit for each in columns],
+                "definition": [each.description for each in columns],
+            },
+            schema={"column": pl.String, "unit": pl.String, "definition": pl.String},
+        )
+
+    def describe(self, name: str) -> str:
+        """Return what a table answers, whom it counts, and its notes.
+
+        Raises:
+            UsageError: this result has no such table.
+        """
+        table = self._table(name)
+        lines = [f"{table.title}: {table.question}" if table.question else table.title, str(table.population)]
+        return "\n".join(line for line in [*lines, *map(str, table.notes)] if line)
+
+    def figure(self, name: str) -> Figure:
+        """Return a chart by its name, or the first chart of the table of that name.
+
+        Raises:
+            UsageError: this result has no such chart, or it cannot be drawn; the message says why.
+        """
+        from gpuctl.library.figures import figure_of
+
+        return figure_of(self._analysis, name)
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """Names of its charts."""
+        from gpuctl.reports.figures import on_page
+
+        return tuple(chart.name for chart in on_page(self._analysis))
+
+    def to_html(self, path: str | PathLike[str]) -> None:
+        """Write one self-contained page.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        from gpuctl.reports.html import write_html
+
+        write_html(self._analysis, Path(path))
+
+    def to_json(self, path: str | PathLike[str]) -> None:
+        """Write all tables with their definitions as one document, which ``gpuctl report`` reads.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        from functools import partial
+
+        from gpuctl.core.file_io import write_atomically
+        from gpuctl.reports.export.files import write_tables
+
+        write_atomically(Path(path), partial(write_tables, self._analysis, "json", names=list(self.tables)))
+
+    def to_csv(self, folder: str | PathLike[str]) -> None:
+        """Write every table to ``folder/TABLE.csv``.
+
+        Raises:
+            OSError: a file cannot be written.
+        """
+        from gpuctl.reports.export.files import write_dir
+
+        write_dir(self._analysis, Path(folder), "csv")
+
+    def to_parquet(self, folder: str | PathLike[str]) -> None:
+        """Write every table to ``folder/TABLE.parquet``, with units and definitions in the metadata of its columns.
+
+        Raises:
+            OSError: a file cannot be written.
+        """
+        from gpuctl.reports.export.files import write_dir
+
+        write_dir(self._analysis, Path(folder), "parquet")
+
+    def __repr__(self) -> str:
+        return f"<gpuctl.Result of {self.cluster}: {len(self.tables)} tables>"
+
+    def __str__(self) -> str:
+        """The screen that the command line prints; of a result without one, its first tables."""
+        from gpuctl.reports.screens.draw import print_screen
+        from gpuctl.reports.terminal.printer import print_analysis
+
+        text = io.StringIO()
+        screen = self._screen()
+        if screen is not None:
+            print_screen(screen, width=100, color=False, file=text)
+        else:
+            first = replace(self._analysis, tables=tuple(self._brief()))
+            print_analysis(first, color=False, file=text, notes=False)
+        return text.getvalue().rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        """One screen, for a notebook."""
+        # nothing of logs is markup: the screen is text, and escaped
+        return f'<pre style="line-height:1.25;overflow-x:auto">{escape(str(self))}</pre>'
+
+    def _brief(self) -> list[ResultTable]:
+        short = [each for each in self._analysis.tables if not each.detail]
+        return [replace(each, frame=each.frame.head(_ROWS_SHOWN)) for each in short[:2]]
+
+    def _screen(self) -> Screen | None:
+        have = set(self.tables)
+        if self._kind == "analysis":
+            from gpuctl.reports.screens import analysis
+
+            return analysis.screen(self._analysis) if have >= set(analysis.TABLES) else None
+        if self._kind == "replay":
+            from gpuctl.reports.screens import replay
+
+            return replay.screen(self._analysis, self.notes) if have >= {"replay_summary"} else None
+        if self._kind == "experiments":
+            from gpuctl.reports.screens import experiments
+
+            return experiments.screen(self._analysis)
+        return None
+
+    def _table(self, name: str) -> ResultTable:
+        from gpuctl.queries.sections import FORMER_NAMES
+
+        found = self._analysis.table(FORMER_NAMES.get(name, name))
+        if found is None:
+            raise UsageError(f"this result has no table {name!r}", hint=meant(name, self.tables))
+        return found

@@ -1,0 +1,198 @@
+"""Charts as files for papers and slides: SVG, PDF and PNG without a title, fonts embedded, legible in greyscale."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+
+from gpuctl.core.errors import UsageError
+from gpuctl.core.file_io import write_atomically
+from gpuctl.reports.charts.registry import rows_of, sketched
+from gpuctl.reports.charts.svg import FAINT, INK, PAPER, SERIES, drawing_settings
+from gpuctl.reports.units import Units
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from matplotlib.artist import Artist
+    from matplotlib.figure import Figure
+
+    from gpuctl.core.charts import Chart
+    from gpuctl.core.results import Analysis
+    from gpuctl.reports.charts.chart import Key
+
+StyleName = Literal["paper", "wide"]
+ENDINGS = (".svg", ".pdf", ".png")
+COLOURS = ("#08306b", "#fdae6b", "#238b45", "#d4b9da", "#8c2d04", "#6baed6", "#4d4d4d", "#c7e9c0")
+"""Colours of series. Lightness alternates, so that neighbours differ in greyscale; lines also have dash patterns."""
+_REAL = {INK: "#000000", FAINT: "#d9d9d9", PAPER: "#ffffff"} | dict(zip(SERIES, COLOURS, strict=True))
+_DPI = 300
+_GAP, _MARGIN = 0.06, 0.02
+"""Inches above the legend, and around all."""
+_MOST_COLUMNS = 4
+_PROPERTIES = ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor")
+
+
+@dataclass(frozen=True)
+class Style:
+    """A size of figures.
+
+    Attributes:
+        inches: width of the file.
+        size: of type before it is scaled to that width, in user units; 7 points or more in the file.
+    """
+
+    inches: float
+    size: float
+
+
+STYLES: dict[StyleName, Style] = {"paper": Style(3.4, 16.0), "wide": Style(7.0, 12.0)}
+"""``paper``: a column of a two-column paper; ``wide``: both columns."""
+
+
+def write_figure(
+    analysis: Analysis, chart: Chart, path: Path, *, style: StyleName = "paper", data: bool = True
+) -> tuple[Path, ...]:
+    """Write a chart, and its rows as CSV beside it.
+
+    Args:
+        analysis: the result.
+        chart: one of its charts that can be drawn (`gpuctl.reports.charts.registry.rows_of`).
+        path: its ending is the format: `ENDINGS`.
+        style: its size.
+        data: whether to write the CSV.
+
+    Returns:
+        the files written.
+
+    Raises:
+        UsageError: another ending, or the chart cannot be drawn.
+        OSError: a file cannot be written.
+    """
+    if path.suffix.lower() not in ENDINGS:
+        raise UsageError(f"{path}: expected a name that ends in {', '.join(ENDINGS)}")
+    content = drawn(analysis, chart, path.suffix.lower()[1:], style)
+    write_atomically(path, partial(_put, content))
+    if not data:
+        return (path,)
+    beside = path.with_suffix(".csv")
+    rows, _ = rows_of(chart, analysis.table(chart.table))
+    if rows is not None:
+        table = rows.select([name for name in dict.fromkeys(_columns(chart)) if name in rows.columns])
+        write_atomically(beside, partial(_put, table.write_csv().encode()))
+    return path, beside
+
+
+def as_svg(analysis: Analysis, chart: Chart, style: StyleName) -> str:
+    """Return a chart as an SVG document."""
+    return drawn(analysis, chart, "svg", style).decode()
+
+
+def drawn(analysis: Analysis, chart: Chart, kind: str, style: StyleName) -> bytes:
+    """Return a chart as a file; the same result gives the same bytes.
+
+    Raises:
+        UsageError: it cannot be drawn.
+    """
+    from matplotlib import rc_context
+    from matplotlib.transforms import Bbox
+
+    table = analysis.table(chart.table)
+    rows, missing = rows_of(chart, table)
+    if table is None or rows is None:
+        raise UsageError(f"chart {chart.name}: {missing}")
+    size = STYLES[style]
+    fonts: dict[Any, Any] = {"font.size": size.size, "xtick.labelsize": size.size, "ytick.labelsize": size.size,
+                             "legend.fontsize": size.size, "pdf.fonttype": 42, "svg.fonttype": "path"}  # fmt: skip
+    with drawing_settings(), rc_context(fonts):
+        sketch = sketched(chart, table, rows, Units(analysis.tables))
+        figure = sketch.figure
+        around = figure.get_tightbbox()
+        scale = size.inches / (max(around.x1, figure.get_size_inches()[0]) - min(around.x0, 0.0))
+        _shrink(figure, scale, size.size)
+        _add_legend(figure, sketch.keys, size.size * scale, size.inches)
+        for artist in figure.findobj():
+            _recolour(artist)
+        # the whole width, and no more height than there is: the same width in every file of a paper
+        around, left = figure.get_tightbbox(), min(0.0, around.x0 * scale)
+        box = Bbox([[left, around.y0 - _MARGIN], [left + size.inches, around.y1 + _MARGIN]])
+        out = io.BytesIO()
+        nothing: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
+        figure.savefig(out, format=kind, bbox_inches=box, dpi=_DPI, metadata=nothing, facecolor="white")
+    return out.getvalue()
+
+
+def _shrink(figure: Figure, scale: float, size: float) -> None:
+    """Shrink a drawing: places are shares of the figure, but type, lines and distances of labels are in points."""
+    from matplotlib.text import Text
+
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(width * scale, height * scale)
+    for artist in figure.findobj():
+        if isinstance(artist, Text):
+            artist.set_fontsize(size * scale)
+        elif hasattr(artist, "get_linewidth") and hasattr(artist, "set_linewidth"):
+            lines = artist.get_linewidth()
+            artist.set_linewidth([each * scale for each in lines] if hasattr(lines, "__iter__") else lines * scale)
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            pad = axis.get_major_ticks(1)[0].get_pad()
+            axis.set_tick_params(pad=pad * scale, labelsize=size * scale)
+
+
+def _add_legend(figure: Figure, keys: Sequence[Key], size: float, inches: float) -> None:
+    """Draw a legend below a figure, in as many columns as fit the width."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    if len(keys) < 2:
+        return
+    marks: list[Artist] = []
+    for key in keys:
+        colour = SERIES[key.s - 1] if key.s else INK
+        if key.mark in {"line", "tick"}:
+            dashes: Any = (0, key.dash) if key.dash else "solid"
+            marks.append(Line2D([], [], color=colour, linestyle=dashes, linewidth=1.2))
+        else:
+            marks.append(Patch(facecolor=colour, alpha=0.4 if key.mark == "area" else None, linewidth=0))
+    lowest = figure.get_tightbbox().y0
+    for columns in range(min(len(keys), _MOST_COLUMNS), 0, -1):
+        legend = figure.legend(
+            marks, [key.label for key in keys], loc="upper left", ncols=columns, frameon=False, borderaxespad=0,
+            bbox_to_anchor=(0, (lowest - _GAP) / float(figure.get_size_inches()[1])), borderpad=0, handlelength=2.2,
+            handletextpad=0.5, columnspacing=1.2, labelspacing=0.35, fontsize=size,
+        )  # fmt: skip
+        if columns == 1 or legend.get_window_extent().width / figure.dpi <= inches:
+            return
+        legend.remove()
+
+
+def _recolour(artist: Artist) -> None:
+    """Put real colours in the place of the sentinels."""
+    from matplotlib.colors import to_hex, to_rgba_array
+
+    for name in _PROPERTIES:
+        get, put = getattr(artist, f"get_{name}", None), getattr(artist, f"set_{name}", None)
+        if get is None or put is None:
+            continue
+        try:
+            colours = to_rgba_array(get())
+        except (TypeError, ValueError):
+            continue
+        new = [_REAL.get(to_hex(each)) for each in colours]
+        if any(new):
+            whole = [(*to_rgba_array(real)[0][:3], each[3]) if real else tuple(each)
+                     for real, each in zip(new, colours, strict=True)]  # fmt: skip
+            put(whole[0] if len(whole) == 1 else whole)
+
+
+def _columns(chart: Chart) -> Iterable[str]:
+    return (*(name for name, _ in chart.where), chart.facet, chart.series, chart.x, chart.end, *chart.y, chart.limit)
+
+
+def _put(data: bytes, file: BinaryIO) -> None:
+    file.write(data)
