@@ -8,7 +8,8 @@ In a notebook or a script::
     gpuctl.replay("logs/", policies=["fifo", "tiresias"]).table("replay_summary")
 
 The public interface is what ``__all__`` lists, with ``gpuctl.errors`` and ``gpuctl.plugins``; everything else may
-change with any version. Each name is imported when it is first used, so that ``import gpuctl`` loads nothing.
+change with any version. Each name is imported when it is first used, so that ``import gpuctl`` loads nothing;
+``__init__.pyi`` has the types.
 
 The folders ``queries/``, ``predictors/`` and ``reports/`` are sub-packages of this one. A wheel carries them inside
 it; in a checkout they lie beside it, and the lines below make both look the same.
@@ -23,20 +24,6 @@ TYPE_CHECKING = False  # not from typing: its import, and pathlib's, would delay
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from typing import Any
-
-    from gpuctl.library.analysis import analyze as analyze
-    from gpuctl.library.analysis import classify as classify
-    from gpuctl.library.analysis import explain as explain
-    from gpuctl.library.models import load_model as load_model
-    from gpuctl.library.models import train as train
-    from gpuctl.library.replays import Simulation as Simulation
-    from gpuctl.library.replays import replay as replay
-    from gpuctl.library.replays import sweep as sweep
-    from gpuctl.library.reports import report as report
-    from gpuctl.library.result import Result as Result
-    from gpuctl.library.traces import Trace as Trace
-    from gpuctl.library.traces import ingest as ingest
-    from gpuctl.library.traces import open as open  # noqa: A004 - gpuctl.open, as in gzip
 
 __version__ = "0.2.0"
 DISTRIBUTION = "gpuctl-toolkit"

@@ -261,6 +261,7 @@ def result_of(
     was: Before,
     tables: Sequence[str] | None,
 ) -> Analysis:
+    """Return the tables of replays, with what they are compared with and how they were set up."""
     from gpuctl import __version__
     from gpuctl.core.notes import literal
     from gpuctl.replay.results.tables import result

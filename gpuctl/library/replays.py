@@ -349,7 +349,7 @@ def _prepared(
     from gpuctl.cli.replay_options import Against, Comparison, Inputs, Mode, Placement, Policies, Resample, Rules, Work
 
     enums = {"placement": Placement, "mode": Mode, "work": Work}
-    plain: dict[str, Any] = {key: _choice(enums[key], key, value) if key in enums else value
+    plain: dict[str, Any] = {key: _choice(enums[key], key, str(value)) if key in enums else value
                              for key, value in options.items()}  # fmt: skip
     unknown = sorted(set(plain) - set(ReplayOptions.__annotations__))
     if unknown:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from gpuctl.core.errors import UsageError
 from gpuctl.library.result import Result
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from gpuctl.core.results import Analysis
     from gpuctl.library.traces import PathOrText
@@ -100,8 +101,8 @@ def report(
 
     if isinstance(results, (str, PathLike, Result)):
         raise UsageError("results: expected a list or a mapping", hint="gpuctl.report([result])")
-    names: list[str | None] = [*results] if hasattr(results, "keys") else [None] * len(results)
-    given = [*results.values()] if hasattr(results, "keys") else [*results]
+    names: list[str | None] = [*results] if isinstance(results, Mapping) else [None] * len(results)
+    given = [*results.values()] if isinstance(results, Mapping) else [*results]
     if not given:
         raise UsageError("nothing to report", hint="give at least one result")
     parts = labelled([_analysis(each) for each in given], names)

@@ -178,17 +178,17 @@ class Result:
     def _screen(self) -> Screen | None:
         have = set(self.tables)
         if self._kind == "analysis":
-            from gpuctl.reports.screens import analysis
+            from gpuctl.reports.screens import analysis as of_analysis
 
-            return analysis.screen(self._analysis) if have >= set(analysis.TABLES) else None
+            return of_analysis.screen(self._analysis) if have >= set(of_analysis.TABLES) else None
         if self._kind == "replay":
-            from gpuctl.reports.screens import replay
+            from gpuctl.reports.screens import replay as of_replay
 
-            return replay.screen(self._analysis, self.notes) if have >= {"replay_summary"} else None
+            return of_replay.screen(self._analysis, self.notes)
         if self._kind == "experiments":
-            from gpuctl.reports.screens import experiments
+            from gpuctl.reports.screens import experiments as of_experiments
 
-            return experiments.screen(self._analysis)
+            return of_experiments.screen(self._analysis)
         return None
 
     def _table(self, name: str) -> ResultTable:

@@ -306,7 +306,8 @@ def _frame(source: object) -> pl.DataFrame:
         return source.collect()
     # Arrow's own protocol, which Arrow tables, pandas and DuckDB's relations have
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__dataframe__"):
-        return pl.DataFrame(source)
+        found: pl.DataFrame = pl.DataFrame(cast("Any", source))
+        return found
     raise UsageError(f"expected paths, a trace, or a data frame of jobs, not {type(source).__name__}")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from gpuctl.core.errors import UsageError
@@ -34,6 +33,8 @@ _DPI = 300
 _GAP, _MARGIN = 0.06, 0.02
 """Inches above the legend, and around all."""
 _MOST_COLUMNS = 4
+_PAD = 6.5
+"""Points between an axis and its labels, before scaling."""
 _PROPERTIES = ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor")
 
 
@@ -140,8 +141,7 @@ def _shrink(figure: Figure, scale: float, size: float) -> None:
             artist.set_linewidth([each * scale for each in lines] if hasattr(lines, "__iter__") else lines * scale)
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
-            pad = axis.get_major_ticks(1)[0].get_pad()
-            axis.set_tick_params(pad=pad * scale, labelsize=size * scale)
+            axis.set_tick_params(pad=_PAD * scale, labelsize=size * scale)
 
 
 def _add_legend(figure: Figure, keys: Sequence[Key], size: float, inches: float) -> None:
