@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gpuctl.ingest.core.job_rows import new_jobs as new_jobs
     from gpuctl.predictors.contract import Job as Job
     from gpuctl.predictors.contract import Predictor as Predictor
+    from gpuctl.replay.contract.arrivals import Arrivals as Arrivals
     from gpuctl.replay.contract.compiled_policy import FIRST_REASON as FIRST_REASON
     from gpuctl.replay.contract.compiled_policy import WAITING as WAITING
     from gpuctl.replay.contract.compiled_policy import Bundle as Bundle
@@ -53,6 +54,7 @@ _NAMES = {
         "ATTEMPTS", "JOBS", "PLACEMENTS", "AttemptRow", "JobRow", "PlacementRow", "add_queues", "new_jobs",
     ),
     "predictors.contract": ("Job", "Predictor"),
+    "replay.contract.arrivals": ("Arrivals",),
     "replay.contract.compiled_policy": (
         "FIRST_REASON", "WAITING", "Bundle", "CompiledPolicy", "compiled", "find_for", "floats", "inner", "ints",
         "launch", "loop", "placements", "shapes",

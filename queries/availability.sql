@@ -19,3 +19,4 @@
 SELECT period, node_hours, up_pct, down_unplanned_h, down_planned_h, outages, mttr_h, repair_p50_h, repair_p90_h,
        lower_limit, upper_limit, signal
 FROM base_reliability_availability
+ORDER BY position

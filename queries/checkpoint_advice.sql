@@ -23,3 +23,4 @@
 SELECT run, "user", gpus, mttf_h, write_s, current_s, young_s, daly_s, best_s, waste_now_pct, waste_best_pct,
        saved_gpu_hours, low, high, basis
 FROM base_reliability_checkpoint_advice
+ORDER BY position

@@ -31,3 +31,4 @@
 SELECT run, "user", gpus, link, attempts, jobs, queue_h, gap_h, run_h, productive_h, checkpoint_h, load_h, lost_h,
        stalled_h, interruptions, ettr, ettr_low, ettr_high, ettr_running, checkpoint_s, write_s, basis, model_ettr
 FROM base_reliability_ettr
+ORDER BY position

@@ -19,3 +19,4 @@
 SELECT "by", "group", failures, failures_high, node_days, per_1000_node_days, low, high, per_gpu_year, homogeneity_p,
        basis
 FROM base_reliability_failure_rates
+ORDER BY position

@@ -13,3 +13,4 @@
 -- chart: bars x=kind y=gpu_hours title="GPU-hours by class" where=kind:productive,checkpoint,load,stalled,lost_infrastructure,lost_second_order,lost_preempted,lost_user_program,lost_time_limit,lost_user_cancel,lost_unknown,down_unplanned,down_planned,idle
 SELECT kind, gpu_hours, gpu_hours_low, gpu_hours_high, pct, basis
 FROM base_reliability_goodput_loss
+ORDER BY position

@@ -21,3 +21,4 @@
 SELECT job, attempt, end_ts, "user", gpus, machines, state, cause, component, evidence, machine, incident,
        second_order
 FROM base_reliability_interrupted_attempts
+ORDER BY position

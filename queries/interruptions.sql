@@ -19,3 +19,4 @@
 SELECT cause, attempts, jobs, incidents, attempts_low, attempts_high, gpu_hours, gpu_hours_low, gpu_hours_high,
        median_run_h
 FROM base_reliability_interruptions
+ORDER BY position

@@ -25,3 +25,4 @@
 SELECT machine, gpu_type, lemon, failures, node_days, expected, ratio, p, q, evidence, xids, outages,
        outages_expected, excluded_by, multi_node_failures, single_node_failures, gpu_hours_lost
 FROM base_reliability_lemon_nodes
+ORDER BY position

@@ -26,3 +26,4 @@
 SELECT gpus, nodes, attempts, run_h, interruptions, interruptions_high, mttf_h, mttf_low_h, mttf_high_h, km_median_h,
        model_mttf_h, model_low_h, model_high_h, with_common_h, expected, fit_p, partial_node, kind
 FROM base_reliability_mttf_by_size
+ORDER BY position

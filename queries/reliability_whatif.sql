@@ -12,3 +12,4 @@
 -- column: assumption | - | what it rests on
 SELECT what, setting, saved_gpu_hours, low, high, assumption
 FROM base_reliability_reliability_whatif
+ORDER BY position

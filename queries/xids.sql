@@ -14,3 +14,4 @@
 -- column: per_1000_node_days | 1/1000 node-days | events
 SELECT xid, meaning, class, events, lines, machines, attempts_ended, per_1000_node_days
 FROM base_reliability_xids
+ORDER BY position

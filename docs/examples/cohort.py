@@ -2,7 +2,7 @@
 
 from bisect import insort
 
-from gpuctl.replay.contract.python_policy import PythonPolicy
+from gpuctl.plugins import PythonPolicy
 
 
 class Cohort(PythonPolicy):

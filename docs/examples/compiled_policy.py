@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuctl.replay.contract.compiled_policy import (
+from gpuctl.plugins import (
     FIRST_REASON,
     WAITING,
     Bundle,
     CompiledPolicy,
+    Parameter,
     compiled,
     find_for,
     floats,
@@ -19,7 +20,6 @@ from gpuctl.replay.contract.compiled_policy import (
     placements,
     shapes,
 )
-from gpuctl.replay.contract.policy import Parameter
 
 R_LONGEST = FIRST_REASON
 

@@ -1,7 +1,6 @@
 """A policy for elastic jobs: they shrink for those that wait, and grow into GPUs that are idle."""
 
-from gpuctl.replay.contract.policy import Parameter
-from gpuctl.replay.contract.python_policy import PythonPolicy
+from gpuctl.plugins import Parameter, PythonPolicy
 
 
 class GrowAndShrink(PythonPolicy):

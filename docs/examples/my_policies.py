@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from gpuctl.replay.contract.python_policy import PythonPolicy, RankPolicy
+from gpuctl.plugins import PythonPolicy, RankPolicy
 
 
 class SmallFirst(RankPolicy):

@@ -2,8 +2,7 @@
 
 from bisect import insort
 
-from gpuctl.replay.contract.policy import Parameter
-from gpuctl.replay.contract.python_policy import PythonPolicy
+from gpuctl.plugins import Parameter, PythonPolicy
 
 
 class PredictAndPack(PythonPolicy):

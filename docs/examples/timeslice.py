@@ -1,7 +1,6 @@
 """A packer: waiting jobs go beside running ones, at the same time where that pays, else by turns."""
 
-from gpuctl.replay.contract.policy import Parameter
-from gpuctl.replay.contract.python_policy import PythonPolicy
+from gpuctl.plugins import Parameter, PythonPolicy
 
 
 class PackOrTurn(PythonPolicy):

@@ -60,7 +60,7 @@ def build(store: Store, cluster: str, table: Table) -> None:
     nodes = store.frame(shared_sql.base_sql("reliability_nodes"), chosen)
     if attempts.is_empty() or nodes.is_empty():
         for name in TABLES:
-            store.keep(f"base_reliability_{name}", pl.DataFrame(schema=_schema(name)))
+            store.keep(f"base_reliability_{name}", pl.DataFrame(schema=_schema(name)).with_row_index("position"))
         return
     known = facts.gather(
         attempts=attempts.join(
@@ -89,7 +89,8 @@ def build(store: Store, cluster: str, table: Table) -> None:
         "reliability_whatif": what_ifs.table(known, spent),
     }
     for name, frame in made.items():
-        store.keep(f"base_reliability_{name}", frame)
+        # tables of the store have no order of rows
+        store.keep(f"base_reliability_{name}", frame.with_row_index("position"))
 
 
 def _schema(name: str) -> dict[str, pl.DataType]:

@@ -67,11 +67,16 @@ def figure_of(analysis: Analysis, name: str) -> Figure:
     from gpuctl.reports.figures import on_page
 
     charts = on_page(analysis)
-    found = next((each for each in charts if each.name == name), None)
+    found = next((each for each in charts if name in {each.name, figure_name(each)}), None)
     found = found or next((each for each in charts if each.table == name), None)
     if found is None:
-        raise UsageError(f"this result has no chart {name!r}", hint=meant(name, [each.name for each in charts]))
+        raise UsageError(f"this result has no chart {name!r}", hint=meant(name, [figure_name(each) for each in charts]))
     rows, missing = rows_of(found, analysis.table(found.table))
     if rows is None:
         raise UsageError(f"chart {found.name}: {missing}")
-    return Figure(found.name, found.title, analysis, found)
+    return Figure(figure_name(found), found.title, analysis, found)
+
+
+def figure_name(chart: Chart) -> str:
+    """The name of a chart without what the page puts before it: ``wait-cdf``."""
+    return chart.name.removeprefix("chart-")

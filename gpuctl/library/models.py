@@ -50,7 +50,7 @@ def train(
         >>> import gpuctl
         >>> scores = gpuctl.train("runtime", "sample_data/philly", "model")
         >>> scores.tables[0]
-        'runtime_scores'
+        'runtime_predictors'
     """
     from gpuctl.cli import train as commands
     from gpuctl.cli.common import Settings

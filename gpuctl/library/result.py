@@ -102,9 +102,10 @@ class Result:
     @property
     def figures(self) -> tuple[str, ...]:
         """Names of its charts."""
+        from gpuctl.library.figures import figure_name
         from gpuctl.reports.figures import on_page
 
-        return tuple(chart.name for chart in on_page(self._analysis))
+        return tuple(figure_name(chart) for chart in on_page(self._analysis))
 
     def to_html(self, path: str | PathLike[str]) -> None:
         """Write one self-contained page.

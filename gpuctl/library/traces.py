@@ -155,7 +155,8 @@ def open(source: object, **reading: Unpack[LogReading]) -> Trace:
     Example:
         >>> import gpuctl
         >>> with gpuctl.open("sample_data/jobs.csv") as trace:
-        ...     print(trace.sql("SELECT count(*) AS jobs FROM jobs"))
+        ...     trace.sql("SELECT count(*) AS jobs FROM jobs")["jobs"].to_list()
+        [300]
     """
     from gpuctl.cli.inputs import is_jobs_csv, is_store
 

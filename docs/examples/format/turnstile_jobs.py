@@ -11,19 +11,22 @@ import re
 from itertools import compress
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from gpuctl.core.errors import InputError
-from gpuctl.core.line_reader import Line, RowError, numbered_lines
-from gpuctl.core.states import State
-from gpuctl.ingest.core.format import Format, Sink
-from gpuctl.ingest.core.job_rows import (
+from gpuctl.plugins import (
     ATTEMPTS,
     JOBS,
     PLACEMENTS,
     AttemptRow,
+    Format,
+    InputError,
     JobRow,
+    Line,
     PlacementRow,
+    RowError,
+    Sink,
+    State,
     add_queues,
     new_jobs,
+    numbered_lines,
 )
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from gpuctl.replay.contract.python_policy import RankPolicy
+from gpuctl.plugins import RankPolicy
 
 if TYPE_CHECKING:
-    from gpuctl.replay.contract.arrivals import Arrivals
+    from gpuctl.plugins import Arrivals
 
 
 class SmallUsersFirst(RankPolicy):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuctl.predictors.contract import Job, Predictor
+from gpuctl.plugins import Job, Predictor
 
 
 class SameAgain(Predictor):

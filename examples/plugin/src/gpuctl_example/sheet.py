@@ -10,11 +10,20 @@ import re
 from itertools import compress
 from typing import TYPE_CHECKING, BinaryIO
 
-from gpuctl.core.errors import InputError
-from gpuctl.core.line_reader import Line, RowError, numbered_lines
-from gpuctl.core.states import State
-from gpuctl.ingest.core.format import Format, Sink
-from gpuctl.ingest.core.job_rows import ATTEMPTS, JOBS, AttemptRow, JobRow, new_jobs
+from gpuctl.plugins import (
+    ATTEMPTS,
+    JOBS,
+    AttemptRow,
+    Format,
+    InputError,
+    JobRow,
+    Line,
+    RowError,
+    Sink,
+    State,
+    new_jobs,
+    numbered_lines,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
