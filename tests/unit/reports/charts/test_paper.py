@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -74,7 +75,7 @@ def test_svg_has_no_sentinel_and_no_title(result: Analysis) -> None:
 
 def test_neighbouring_colours_differ_in_greyscale() -> None:
     shades = [0.299 * r + 0.587 * g + 0.114 * b for r, g, b in (_rgb(each) for each in paper.COLOURS)]
-    assert all(abs(one - other) > 40 for one, other in zip(shades, shades[1:], strict=False))
+    assert all(abs(one - other) > 40 for one, other in pairwise(shades))
 
 
 def test_other_endings_are_errors(result: Analysis, tmp_path: Path) -> None:
