@@ -2,10 +2,10 @@
 -- section: overview
 -- order: 58
 -- question: Were GPUs free that no waiting job could use?
--- population: {waiting_gangs} wait{waiting_gangs||s} of eligible attempts that requested GPUs, including attempts that never started. Time-weighted means per hour or day (--by), UTC. A gang fits if it can have the fewest nodes that hold it, all in one rack, among the nodes of its queue; racks: {rack_note}. GPUs of down nodes are not free. Quotas, CPUs and memory are ignored.
+-- population: {waiting_gangs} wait{waiting_gangs||s} of eligible attempts that requested GPUs, including attempts that never started. Time-weighted means by period (--by: hour, day, week, month, quarter), UTC. A gang fits if it can have the fewest nodes that hold it, all in one rack, among the nodes of its queue; racks: {rack_note}. GPUs of down nodes are not free. Quotas, CPUs and memory are ignored.
 -- needs: placements
 -- detail: yes
--- column: ts | UTC | start of the hour or day
+-- column: ts | UTC | start of the period
 -- column: free_gpus | GPUs | free GPUs of all nodes
 -- column: largest_gang | GPUs | the largest gang that would fit
 -- column: stranded_gpus | GPUs | free GPUs that no waiting job can use; 0 while no job waits

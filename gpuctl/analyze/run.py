@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from gpuctl.analyze import caveats, registry, shared_sql
+from gpuctl.analyze import caveats, counters, registry, shared_sql
 from gpuctl.analyze.caveats import Caveat
 from gpuctl.analyze.cluster import cluster_note
 from gpuctl.analyze.options import Options
@@ -146,7 +146,7 @@ ABOUT_ALL = literal("Covers the whole cluster: filters do not apply to these row
 PARTLY_ALL = literal("Figures of the cluster (its GPUs, its times, the share allocated) cover all jobs.")
 
 
-def _numbers(query: Query, shared: SharedTables, called: Note, options: Options) -> dict[str, Note]:
+def _numbers(store: Store, query: Query, shared: SharedTables, called: Note, options: Options) -> dict[str, Note]:
     """Return the numbers of a table's population sentence; only those are counted."""
     wanted = fields(query.population)
     known = {
@@ -154,10 +154,11 @@ def _numbers(query: Query, shared: SharedTables, called: Note, options: Options)
         "idle_below": note("{pct:g}", pct=options.idle_below),
         "charge_by": literal(options.by or "month"),
         "charge_zone": literal(options.charge_zone or "the zone of the log"),
-        "telemetry_note": note("a minute belongs to an attempt from the minute in which it starts")
-        if options.definition == "notebook"
-        else note("a sample belongs to the attempt that holds the GPU at the sample's time"),
     }
+    if "telemetry_note" in wanted:
+        known["telemetry_note"] = counters.sentence(
+            store, shared.cluster, by_start_minute=options.definition == "notebook"
+        )
     if wanted & set(registry.SITE_NOTES):
         shared.ensure(DELAYS)
         site = shared.site
@@ -196,7 +197,7 @@ def _ask(
         section=query.section,
         title=query.title,
         question=query.question,
-        population=note(query.population, **_numbers(query, shared, called, options)),
+        population=note(query.population, **_numbers(store, query, shared, called, options)),
         notes=notes,
         columns=query.columns,
         frame=frame,

@@ -28,8 +28,8 @@ LINES = 45
 """The screen has no more lines."""
 TABLES = (
     "overview", "status", "queues", "users", "occupancy", "wait_by_size", "wait_by_queue", "wait_like_for_like",
-    "never_started", "delay_causes", "delay_by_size", "gpu_util_by_state", "gpu_util_by_nodes", "gpu_hours_lost",
-    "failure_reasons", "failure_savings", "failure_nodes", "training_convergence",
+    "never_started", "delay_causes", "delay_by_size", "gpu_util_by_state", "gpu_util_by_nodes", "idle_users",
+    "gpu_hours_lost", "failure_reasons", "failure_savings", "failure_nodes", "training_convergence",
 )  # fmt: skip
 """The tables that the screen is made from."""
 
@@ -55,6 +55,7 @@ def screen(analysis: Analysis) -> Screen:
         _sizes(analysis, unit),
         _queues(analysis, unit),
         _users(analysis),
+        _idle_users(analysis),
         _suspect_nodes(analysis),
         _empty(analysis),
         worst(analysis.warnings),
@@ -103,12 +104,20 @@ def _figures(analysis: Analysis, about: Row, unit: Unit) -> Figures | None:
         (
             ("GPUs allocated", percent(allocated) if known(allocated) else _no_share(about)),
             ("GPU utilization", percent(used["mean_pct"]) if known(used.get("mean_pct")) else no_use),
+            *_held_idle(analysis),
             _lost(lost),
             ("Wait p50, p95", wait if known(waits[0]) else "n/a (no start times)"),
             ("Still waiting", f"{count(waiting, 'job')}{wanted}"),
             ("Completed", _completed(analysis)),
         )
     )
+
+
+def _held_idle(analysis: Analysis) -> tuple[tuple[str, str], ...]:
+    """The GPU-hours at 0 % of jobs with a mean; nothing where no job has one."""
+    every = [row for row in rows(analysis, "idle_users") if known(row["idle_gpu_hours"])]
+    held, idle = (sum(row[name] for row in every) for name in ("gpu_hours", "idle_gpu_hours"))
+    return (("GPU-hours idle", f"{percent(100 * idle / held)} of {number(held, 'GPU-h')}"),) if held else ()
 
 
 def _lost(lost: Row) -> tuple[str, str]:
@@ -267,6 +276,24 @@ def _users_by_hours(every: Sequence[Row]) -> Grid | None:
     return Grid(heads, cells)
 
 
+def _idle_users(analysis: Analysis) -> Grid | None:
+    """Who held the most GPU-hours at 0 %; nothing without means of jobs."""
+    top = [row for row in rows(analysis, "idle_users") if (row["idle_gpu_hours"] or 0) > 0][:_TOP]
+    heads = (
+        Head("Users by GPU-hours idle", right=False), Head("idle"), Head("of all", "%"), Head("of own", "%"),
+        Head("utilization", "%"), Head("unused"), Head("jobs"),
+    )  # fmt: skip
+    cells = tuple(
+        (
+            clipped(row["user"]) if row["user"] is not None else "(not named)", number(row["idle_gpu_hours"], "GPU-h"),
+            shown(row["idle_pct"], "%"), shown(row["own_idle_pct"], "%"), shown(row["util_mean_pct"], "%"),
+            shown(row["gpus_unused"]), shown(row["measured_jobs"]),
+        )
+        for row in top
+    )  # fmt: skip
+    return Grid(heads, cells) if cells else None
+
+
 def _suspect_nodes(analysis: Analysis) -> Line | None:
     every = rows(analysis, "failure_nodes")
     if not every:
@@ -308,6 +335,7 @@ def _notes(analysis: Analysis, found: Sequence[Finding]) -> tuple[tuple[str, str
     for label, name, column in (
         ("GPUs allocated", "overview", "occupancy_pct"),
         ("GPU utilization", "gpu_util_by_state", "mean_pct"),
+        ("GPU-hours idle", "idle_users", "idle_gpu_hours"),
         ("Wait p50, p95", "overview", "wait_p50_min"),
         ("Still waiting", "never_started", "waiting"),
         ("Suspect nodes", "failure_nodes", "bad"),
@@ -317,7 +345,7 @@ def _notes(analysis: Analysis, found: Sequence[Finding]) -> tuple[tuple[str, str
         if table is not None:
             words = next((one.description for one in table.columns if one.name == column), "")
             notes.append((f"{label} (table {name})", f"{words}. {table.population}"))
-    seen = {"overview", "gpu_util_by_state", "never_started", "failure_nodes"}
+    seen = {"overview", "gpu_util_by_state", "idle_users", "never_started", "failure_nodes"}
     for name in TABLES:
         table = analysis.table(name)
         if table is not None and name not in seen and table.frame.height:

@@ -129,10 +129,39 @@ def test_the_steps_of_jobs_add_no_downtime_to_them(tmp_path: Path) -> None:
         (tmp_path / f"{name}.tsv").write_text(tabs(name))
     report = ingest([tmp_path], tmp_path / "s.duckdb")
     (passed,) = [found for found in report.not_read if "step" in found.shown]
-    assert passed.why == "slurmdbd's step_table: gpuctl reads nothing of it; the jobs are in job_table"
+    assert passed.why == "slurmdbd's step_table: gpuctl reads it in one SQL dump with job_table, not alone"
     assert count(tmp_path / "s.duckdb", "machine_events") == 0
-    with pytest.raises(InputError, match="step_table: gpuctl reads nothing of it"):
+    with pytest.raises(InputError, match="step_table: gpuctl reads it in one SQL dump with job_table, not alone"):
         ingest([tmp_path / "lab_step_table.tsv"], tmp_path / "alone.duckdb")
+
+
+def test_steps_of_a_dump_are_those_of_its_jobs(tmp_path: Path) -> None:
+    """CPU time and memory as the rows have them; a step of a job that is not there is rejected."""
+    table = TABLES["lab_step_table"]
+    steps = [dict(zip(table["columns"], row, strict=True)) for row in table["rows"]]
+    ids = {row[0]: row[TABLES["lab_job_table"]["columns"].index("id_job")] for row in TABLES["lab_job_table"]["rows"]}
+    assert TABLES["lab_job_table"]["columns"][0] == "job_db_inx"
+    wanted: dict[str, Any] = {}
+    for step in steps:
+        used = sum(int(step[f"{who}_sec"]) * 10**6 + int(step[f"{who}_usec"]) for who in ("user", "sys")) / 1e6
+        memory = dict(part.split("=") for part in (step["tres_usage_in_tot"] or "").split(",") if part).get("2")
+        start, cpu, mib, batch = wanted.get(step["job_db_inx"], (2**40, 0.0, 0.0, False))
+        wanted[step["job_db_inx"]] = (
+            min(start, int(step["time_start"])), cpu + used, max(mib, int(memory or 0) / 2**20),
+            batch or step["step_name"] == "batch",
+        )  # fmt: skip
+    dump = tmp_path / "dump.sql"
+    dump.write_text("".join(sql(name) for name in ("lab_job_table", "lab_step_table", "tres_table")))
+    assert not ingest([dump], tmp_path / "w.duckdb", cluster="lab").sources[0].rows_rejected
+    read = "SELECT job, epoch(start_ts), cpu_s, coalesce(mem_total_mb, 0), batch FROM step_usage ORDER BY ALL"
+    with Store(tmp_path / "w.duckdb") as opened:
+        found = opened.frame(read).rows()
+    every = sorted((str(ids[number]), *values) for number, values in wanted.items())
+    assert [row[0] for row in found] == [row[0] for row in every]
+    assert [row[1:] for row in found] == [pytest.approx(row[1:]) for row in every]
+    (tmp_path / "other.sql").write_text("".join(sql(name) for name in ("lab_step_table", "lab_event_table")))
+    [source] = ingest([tmp_path / "other.sql"], tmp_path / "o.duckdb", cluster="lab").sources
+    assert source.rows_rejected == len(steps)
 
 
 def test_a_published_scheduler_log_is_the_job_table(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import polars as pl
 
 from gpuctl.analyze.gpu_usage import clocks, faults, lanes, ranges, spans
 from gpuctl.analyze.gpu_usage.holds import Holds, NodeHold, read
-from gpuctl.analyze.gpu_usage.summaries import Summary, summaries
+from gpuctl.analyze.gpu_usage.summaries import Summary, over_time, summaries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -133,6 +133,7 @@ class _Usage:
         self._held()
         for machines in self._batches():
             self._batch(machines)
+        usage = self._rows()
         by = ["job", "attempt", "machine", "hour", "colocated"]
         basis = [{"what": name, "value": float(n)} for name, n in self._counts.items()]
         basis += [
@@ -143,7 +144,7 @@ class _Usage:
             )
         ]
         return {
-            "job_gpu_usage": self._rows(),
+            "job_gpu_usage": usage,
             "gpu_use_hours": _summed(self._hours, by),
             "gpu_use_tenths": _summed(self._tenths, ["job", "attempt", "colocated", "tenth"]),
             "gpu_faults": faults.found(self._store, self._cluster, self._holds),
@@ -459,6 +460,11 @@ class _Usage:
     def _rows(self) -> pl.DataFrame:
         found = summaries(self._store, self._cluster)
         rows = [self._row(name, job, found.get(name)) for name, job in self._jobs.items()]
+        if not self._lanes.lanes:
+            stated = {row["job"] for row in rows if row["gpu_util_mean"] is not None}
+            hours, tenths = over_time({job: found[job] for job in found.keys() & stated}, self._holds)
+            self._hours.append(hours)
+            self._tenths.append(tenths)
         kinds: dict[str, Any] = dict.fromkeys(_ROW, pl.Float64)
         kinds |= dict.fromkeys(("job", "withheld", "join_by", "util_kind", "readers"), pl.String)
         kinds |= {"gpus_unused": pl.Int32, "samples": pl.Int64, "running": pl.Boolean}

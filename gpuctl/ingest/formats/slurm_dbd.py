@@ -1,32 +1,46 @@
 """Slurm's accounting database, written out: a mysqldump of its tables, or one table as tabs (``mariadb -B``) or CSV.
 
-A row of the ledger is one row of ``CLUSTER_job_table`` or ``CLUSTER_event_table``, or of a table that names numbers
-(``tres_table``, ``qos_table``, ``CLUSTER_assoc_table``); other tables are skipped. Names may come after the jobs,
-or from files of their own (`gpuctl.ingest.formats.slurm_dbd_names`), which are loaded first. Without ``tres_table``
+A row of the ledger is one row of ``CLUSTER_job_table``, ``CLUSTER_step_table`` or ``CLUSTER_event_table``, or of a
+table that names numbers (``tres_table``, ``qos_table``, ``CLUSTER_assoc_table``); other tables are skipped. Steps are
+read beside their jobs only: they name them by a number of the database. Names may come after the jobs, or from files of
+their own (`gpuctl.ingest.formats.slurm_dbd_names`), which are loaded first. Without ``tres_table``
 it is unknown which numbers are GPUs, so they are unknown.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, BinaryIO, cast
+from array import array
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
 from gpuctl.core.errors import InputError
 from gpuctl.core.line_reader import RowError
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.slurm import dbd_delimited, dbd_sql
-from gpuctl.ingest.slurm.dbd_fields import COLUMNS, JOB_COLUMNS, fields
+from gpuctl.ingest.slurm.dbd_fields import (
+    COLUMNS,
+    JOB_COLUMNS,
+    STEP_COLUMNS,
+    STEP_FIELDS,
+    fields,
+    job_number,
+    step_fields,
+)
 from gpuctl.ingest.slurm.dbd_tables import EVENT_COLUMNS, NAME_TABLES, Names, only_names, read_event
+from gpuctl.ingest.slurm.gpu_summary import of_accounting
 from gpuctl.ingest.slurm.record_batches import Batches, HeadAgain, Spool
 from gpuctl.ingest.slurm.records import Records
 from gpuctl.ingest.slurm.site.machines import Rows
+from gpuctl.ingest.slurm.usage import of_steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gpuctl.ingest.slurm.dbd_sql import Row
 
-_JOBS, _NODE_EVENTS = "_job_table", "_event_table"
+_JOBS, _STEPS, _NODE_EVENTS = "_job_table", "_step_table", "_event_table"
 _TABLES = {_JOBS: JOB_COLUMNS, _NODE_EVENTS: EVENT_COLUMNS, **NAME_TABLES}
+_READ = {**_TABLES, _STEPS: STEP_COLUMNS}
+_NO_JOB = "a step of a job that is not in this dump"
 _HEAD = 2**16
 _OF_SLURMDBD = (
     "_step_table",
@@ -50,9 +64,10 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     head = stream.read(_HEAD)
     again = cast("BinaryIO", HeadAgain(head, stream))
     single = dbd_delimited.table_of(head)
-    found = (dbd_delimited if single else dbd_sql).rows(again, _TABLES)
-    with Spool() as spool:
-        names = _read(found, spool, sink)
+    found = (dbd_delimited if single else dbd_sql).rows(again, _READ)
+    with Spool() as spool, Spool() as aside:
+        steps = _Steps(aside, Batches(STEP_FIELDS, aside.put), array("q"), array("q"))
+        names = _read(found, spool, steps, sink)
         if names is None:
             if single is not None:
                 return
@@ -64,30 +79,85 @@ def load(stream: BinaryIO, sink: Sink) -> None:
         for frame, lines in spool.frames():
             records.add(names.name(frame), lines)
         records.finish()
+        _write_steps(steps, names, sink)
 
 
-def _read(rows: Iterable[Row], spool: Spool, sink: Sink) -> Names | None:
+class _Steps(NamedTuple):
+    """Steps, put aside until all jobs are read.
+
+    Attributes:
+        spool: has them.
+        batches: puts them there.
+        numbers: ``job_db_inx`` of each record of a job …
+        jobs: … and the job's id.
+    """
+
+    spool: Spool
+    batches: Batches
+    numbers: array[int]
+    jobs: array[int]
+
+
+def _write_steps(steps: _Steps, names: Names, sink: Sink) -> None:
+    """Insert what steps used; one whose job is in no table of jobs is rejected."""
+    import polars as pl
+
+    known = pl.DataFrame(
+        {"record": pl.Series(steps.numbers, dtype=pl.Int64), "job": pl.Series(steps.jobs, dtype=pl.Int64)}
+    )
+    known = known.unique("record", keep="last")
+    for frame, lines in steps.spool.frames():
+        sink.seen(frame.height)
+        every = frame.with_columns(pl.col("record").cast(pl.Int64), lines.alias("line")).join(
+            known, on="record", how="left", maintain_order="left"
+        )
+        for line, record in every.filter(pl.col("job").is_null()).select("line", "record").iter_rows():
+            sink.reject(line, _NO_JOB, f"job_db_inx {record}")
+        found = every.filter(pl.col("job").is_not_null())
+        sink.loaded(found.height)
+        texts = found.select(
+            names.usage(found["TRESUsageInTot"]),
+            "Start", "NTasks", "TotalCPU", "MaxRSS",
+            JobIDRaw=pl.format("{}.{}", "job", "step"),
+            _record="record",
+        )  # fmt: skip
+        if texts.height:
+            sink.insert("step_usage", of_steps(texts, sink.timezone))
+            if (gpus := of_accounting(pl.DataFrame(), texts, sink.timezone)) is not None:
+                sink.insert("job_gpu_summary", gpus)
+
+
+def _read(rows: Iterable[Row], spool: Spool, steps: _Steps, sink: Sink) -> Names | None:
     """Put the jobs aside, write the rest into the store, and return what names numbers; None if there is no row."""
     names, any_row = Names(sink), False
     batches, events = Batches(COLUMNS, spool.put), Rows(sink, "machine_events", _EVENTS)
     for row in rows:
         any_row = True
         try:
-            _take(row, names, batches, events, sink)
+            _take(row, names, batches, steps, events, sink=sink)
         except RowError as bad:
             sink.seen()
             sink.reject(row.line_no, str(bad), row.raw)
     batches.flush()
+    steps.batches.flush()
     events.flush()
     names.store()
     return names if any_row else None
 
 
-def _take(row: Row, names: Names, batches: Batches, events: Rows, sink: Sink) -> None:
+def _take(row: Row, names: Names, batches: Batches, steps: _Steps, events: Rows, *, sink: Sink) -> None:
     if row.fault is not None:
         raise RowError(row.fault)
     if row.table.endswith(_JOBS):
-        batches.add(row.line_no, fields(row.cells, row.table.removesuffix(_JOBS)))
+        found = fields(row.cells, row.table.removesuffix(_JOBS))
+        batches.add(row.line_no, found)
+        number = job_number(row.cells)
+        if number is not None:
+            steps.numbers.append(number)
+            steps.jobs.append(int(found["JobIDRaw"]))
+        return
+    if row.table.endswith(_STEPS):
+        steps.batches.add(row.line_no, step_fields(row.cells))
         return
     if row.table.endswith(_NODE_EVENTS):
         event = read_event(row.cells)
@@ -114,17 +184,21 @@ def passes_over(name: str, head: bytes) -> str | None:
     table = dbd_delimited.unused_table(head)
     if table is None:
         table = next((t for t in sorted(dbd_sql.tables_in(head)) if t.endswith(_OF_SLURMDBD)), None)
-    return None if table is None else f"slurmdbd's {table}: gpuctl reads nothing of it; the jobs are in job_table"
+    if table is None:
+        return None
+    if table.endswith(_STEPS.removeprefix("_")):
+        return f"slurmdbd's {table}: gpuctl reads it in one SQL dump with job_table, not alone"
+    return f"slurmdbd's {table}: gpuctl reads nothing of it; the jobs are in job_table"
 
 
 FORMAT = Format(
     name="slurm-dbd",
     title="Slurm accounting database: SQL dump, or job_table as tabs or CSV",
-    fills=("jobs", "attempts", "placements", "queues", "machine_events", "settings"),
+    fills=("jobs", "attempts", "placements", "queues", "step_usage", "job_gpu_summary", "machine_events", "settings"),
     file_names=("slurmdbd_tables.sql", "slurm-log.csv", "scheduler-log.csv"),
     order=22,  # if several forms describe the same attempts, the fuller one counts
     zoned=True,
-    parser_version=2,
+    parser_version=3,
     sniff=sniff,
     load=load,
     passes_over=passes_over,

@@ -22,10 +22,14 @@ _NUMBERS = frozenset(
         *("het_job_id", "het_job_offset", "pack_job_id", "pack_job_offset", "exit_code", "derived_ec", "flags"),
         *("kill_requid", "state_reason_prev", "nodes_alloc", "cpus_req", "priority", "timelimit", "restart_cnt"),
         *("mem_req", "time_submit", "time_eligible", "time_start", "time_end", "time_suspended"),
+        "job_db_inx",
     }
 )
 _TEXTS = frozenset(
-    {"account", "job_name", "partition", "nodelist", "tres_alloc", "tres_req", "array_task_str", "submit_line"}
+    {
+        *("account", "job_name", "partition", "nodelist", "tres_alloc", "tres_req", "array_task_str", "submit_line"),
+        *("admin_comment", "derived_es"),
+    }
 )
 JOB_COLUMNS = _NUMBERS | _TEXTS | {"gres_used", "constraints"}
 """The columns of ``job_table`` that are read; every other one is skipped."""
@@ -35,9 +39,24 @@ COLUMNS = (
     *("JobIDRaw", "JobID", "JobName", "User", "Account", "Partition", "QOS", "State", "ExitCode", "DerivedExitCode"),
     *("Submit", "Eligible", "Start", "End", "Timelimit", "NNodes", "NCPUS", "ReqTRES", "AllocTRES", "NodeList"),
     *("Reason", "Priority", "Flags", "Suspended", "SubmitLine", "Restarts"),
-    *("Constraints", "AllocGRES", "ReqMem", "Association"),
+    *("Constraints", "AllocGRES", "ReqMem", "Association", "AdminComment", "Comment"),
 )
 """What `fields` fills: names of ``sacct -e``, and the number that stands for user and account."""
+_STEP_NUMBERS = frozenset(
+    {
+        *("job_db_inx", "deleted", "id_step", "task_cnt", "time_start"),
+        *("user_sec", "user_usec", "sys_sec", "sys_usec"),
+    }
+)
+_STEP_TRES = frozenset({"tres_usage_in_tot", "tres_usage_in_max"})
+STEP_COLUMNS = _STEP_NUMBERS | _STEP_TRES
+"""The columns of ``step_table`` that are read."""
+STEP_FIELDS = ("record", "step", "Start", "NTasks", "TotalCPU", "TRESUsageInTot", "MaxRSS")
+"""What `step_fields` fills: ``job_db_inx``, the step's name, and names of ``sacct -e``."""
+_MEMORY = 2
+"""The number of memory among TRES, in every database."""
+_STEP_NAMES = {-5: "batch", -4: "extern", -6: "interactive", -2: "batch", -1: "extern"}
+"""``id_step`` of steps without a number; the last two before Slurm 20.11."""
 
 DELETED = "deleted: Slurm keeps the row and shows it to nobody"
 _NO_VAL, _INFINITE = 2**32 - 2, 2**32 - 1
@@ -102,7 +121,40 @@ def fields(cells: Mapping[str, str | None], cluster: str = "") -> dict[str, str]
         "AllocGRES": cells.get("gres_used") or "",
         "ReqMem": _req_mem(n.get("mem_req")),
         "Association": _digits(n.get("id_assoc") or None),
+        "AdminComment": cells.get("admin_comment") or "",
+        "Comment": cells.get("derived_es") or "",
     }
+
+
+def step_fields(cells: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the `STEP_FIELDS` of one row of ``step_table``; its TRES stay numbers, in bytes, ms and percent.
+
+    Raises:
+        RowError: it is not what such a row looks like, or is marked as deleted.
+    """
+    n = {name: _plain(name, cells.get(name)) for name in _STEP_NUMBERS}
+    record, step = n["job_db_inx"], n["id_step"]
+    if record is None or step is None:
+        raise RowError("no job_db_inx or id_step")
+    if n["deleted"]:
+        raise RowError(DELETED)
+    used_us = sum((n[f"{who}_sec"] or 0) * 1_000_000 + (n[f"{who}_usec"] or 0) for who in ("user", "sys"))
+    minutes, rest = divmod(used_us, 60_000_000)
+    most = _tres(cells.get("tres_usage_in_max"), _MEMORY, longest=20)
+    return {
+        "record": str(record),
+        "step": _STEP_NAMES.get(step, str(step)),
+        "Start": _digits(n["time_start"] or None),
+        "NTasks": _digits(n["task_cnt"]),
+        "TotalCPU": f"{minutes}:{rest // 1_000_000:02}.{rest % 1_000_000:06}",
+        "TRESUsageInTot": cells.get("tres_usage_in_tot") or "",
+        "MaxRSS": _digits(most),
+    }
+
+
+def job_number(cells: Mapping[str, str | None]) -> int | None:
+    """The number that steps name a record of a job by; None if the table does not state it."""
+    return _number("job_db_inx", cells.get("job_db_inx"))
 
 
 def exit_code(status: int | None) -> str:
@@ -113,12 +165,17 @@ def exit_code(status: int | None) -> str:
 
 
 def _number(name: str, text: str | None) -> int | None:
+    value = _plain(name, text)
+    return None if value in _UNSET else value
+
+
+def _plain(name: str, text: str | None) -> int | None:
+    """A number, also one that stands for "not set"."""
     if text is None or text in {"", "NULL", "nan"}:
         return None
     if not _NUMBER.fullmatch(text):
         raise RowError(f"{name} is not a whole number")
-    value = int(text.removesuffix(".0"))
-    return None if value in _UNSET else value
+    return int(text.removesuffix(".0"))
 
 
 def _digits(value: int | None) -> str:
@@ -152,10 +209,10 @@ def _limit(text: str | None, minutes: int | None) -> str:
     return "" if minutes is None else clock(60 * minutes)
 
 
-def _tres(text: str | None, number: int) -> int | None:
+def _tres(text: str | None, number: int, longest: int = 9) -> int | None:
     for part in (text or "").split(","):
         name, _, count = part.partition("=")
-        if name == str(number) and count.isascii() and count.isdigit() and len(count) < 10:
+        if name == str(number) and count.isascii() and count.isdigit() and len(count) <= longest:
             return int(count)
     return None
 

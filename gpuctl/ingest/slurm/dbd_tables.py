@@ -128,6 +128,21 @@ class Names:
         except ValueError:
             return text  # no list of TRES at all: whatever process reads it next states so
 
+    def usage(self, column: pl.Series) -> pl.Series:
+        """Put names in place of the numbers of TRES in what steps used; counts stay in bytes, ms and percent."""
+        import polars as pl
+
+        words = {text: self._usage_text(text) for text in column.unique()}
+        return column.replace_strict(words, return_dtype=pl.String)
+
+    def _usage_text(self, text: str) -> str:
+        parts = (part.partition("=") for part in text.split(",") if part)
+        return ",".join(
+            f"{self.tres[int(number)]}={count}"
+            for number, _, count in parts
+            if _WHOLE.fullmatch(number) and _WHOLE.fullmatch(count) and int(number) in self.tres
+        )
+
     def _put(self, name: str, value: str) -> None:
         self._fresh[name] = value
         self._take(_PREFIX + name, value)

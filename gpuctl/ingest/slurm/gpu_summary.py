@@ -20,6 +20,7 @@ _MIB = 1 / 2**20
 _MOST_PCT = 1_000_000.0
 """More is one of Slurm's signs for "not set"."""
 _GPUSTATS = '"gpu_util"'
+_MOST_GPUS = 1024
 
 
 def of_accounting(jobs: pl.DataFrame, steps: pl.DataFrame, timezone: str) -> pl.DataFrame | None:
@@ -87,7 +88,7 @@ def _jobstats(text: str | None) -> list[dict[str, Any]]:
 
 
 def _gpustats(text: str | None) -> list[dict[str, Any]]:
-    """The mean over GPUs and rounds that a job's epilog left in Comment (nauhpc/ansible-role-sacct_gpu)."""
+    """A row a GPU: the mean over them and over rounds, as an epilog left it (nauhpc/ansible-role-sacct_gpu)."""
     if not text or _GPUSTATS not in text or len(text) > 10_000:
         return []
     try:
@@ -97,7 +98,9 @@ def _gpustats(text: str | None) -> list[dict[str, Any]]:
     util = _number(found.get("gpu_util"), 100.5) if isinstance(found, dict) else None
     if util is None:
         return []
-    return [{"util_mean": util, "mem_max_mb": _number(found.get("gpu_mem_max")), "origin": "gpustats"}]
+    row = {"util_mean": util, "mem_max_mb": _number(found.get("gpu_mem_max")), "origin": "gpustats"}
+    gpus = _number(found.get("ngpu"), _MOST_GPUS)
+    return [row | {"gpu": str(gpu)} for gpu in range(int(gpus))] if gpus and gpus >= 1 else [row]
 
 
 def _of_steps(steps: pl.DataFrame) -> pl.DataFrame:

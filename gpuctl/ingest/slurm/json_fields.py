@@ -7,6 +7,7 @@ is always the text of today's ``sacct -P`` with times as seconds since the epoch
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from gpuctl.core.line_reader import RowError
@@ -16,8 +17,9 @@ COLUMNS = (
     *("DerivedExitCode", "Submit", "Eligible", "Start", "End", "Timelimit", "NNodes", "NCPUS", "ReqTRES", "AllocTRES"),
     *("NodeList", "Reason", "Priority", "Flags", "Suspended", "ElapsedRaw"),
     *("SubmitLine", "Restarts", "Constraints"),
+    *("TotalCPU", "AdminComment", "Comment", "NTasks", "MaxRSS", "TRESUsageInTot"),
 )
-"""What `fields` fills, by the names of ``sacct -e``."""
+"""What `fields` and `step_fields` fill, by the names of ``sacct -e``."""
 
 _UNSET = frozenset({-1, -2, 2**32 - 1, 2**32 - 2, 2**64 - 1, 2**64 - 2})
 """What Slurm writes for a number that is not there: INFINITE and NO_VAL of 32 and 64 bits."""
@@ -101,7 +103,67 @@ def fields(job: object) -> dict[str, str]:
         "SubmitLine": _text(job, "submit_line"),
         "Restarts": _digits(number(job.get("restart_cnt"))),
         "Constraints": _text(job, "constraints"),
+        # 22.05 writes 0 for every job; its steps have theirs
+        "TotalCPU": "" if hides_exit_codes(job) else _cpu_time(time),
+        "AdminComment": _text(_part(job, "comment"), "administrator"),
+        "Comment": _text(_part(job, "comment"), "job"),
+        "NTasks": "",
+        "MaxRSS": "",
+        "TRESUsageInTot": "",
     }
+
+
+def steps(job: object) -> list[object]:
+    """The step objects of a job object.
+
+    Raises:
+        RowError: they are no list.
+    """
+    found = job.get("steps") or [] if isinstance(job, dict) else []
+    if not isinstance(found, list):
+        raise RowError("steps is not a list")
+    return found
+
+
+def step_fields(job: object, step: object) -> dict[str, str]:
+    """Return the `COLUMNS` of a step of a job object that `fields` accepts.
+
+    ``requested`` of a step's TRES is what Slurm calls TRESUsageIn, ``consumed`` TRESUsageOut.
+
+    Raises:
+        RowError: it is not what a step of ``sacct --json`` looks like.
+    """
+    if not isinstance(job, dict) or not isinstance(step, dict):
+        raise RowError("a step that is not an object")
+    name = str(_part(step, "step").get("id", "")).rpartition(".")[2]
+    if not name:
+        raise RowError("a step without an id")
+    time, usage = _part(step, "time"), _part(_part(step, "tres"), "requested")
+    most = next((part[4:] for part in _usage(usage.get("max")).split(",") if part.startswith("mem=")), "")
+    raw = number(job.get("job_id"))
+    own = {
+        "JobIDRaw": f"{raw}.{name}",
+        "JobID": f"{raw}.{name}",
+        "State": _shown(_words(step.get("state")) or [""]),
+        "Start": _digits(number(time.get("start")) or None),
+        "End": _digits(number(time.get("end")) or None),
+        "TotalCPU": _cpu_time(time),
+        "NTasks": _digits(number(_part(step, "tasks").get("count"))),
+        "MaxRSS": most,
+        "TRESUsageInTot": _usage(usage.get("total")),
+    }
+    return {column: own.get(column, "") for column in COLUMNS}
+
+
+def _usage(entries: object) -> str:
+    """A list of TRES, memory in bytes."""
+    return re.sub(r"\bmem=(\d+)M", r"mem=\1", tres_text(entries))
+
+
+def _cpu_time(time: dict[str, Any]) -> str:
+    total = _part(time, "total")
+    whole, rest = number(total.get("seconds")), number(total.get("microseconds"))
+    return "" if whole is None else f"{clock(whole)}.{rest or 0:06}"
 
 
 def hides_exit_codes(job: object) -> bool:

@@ -29,14 +29,14 @@ USED = frozenset(
         *("ExitCode", "DerivedExitCode", "Submit", "Eligible", "Start", "End", "Elapsed", "ElapsedRaw", "Suspended"),
         *("Timelimit", "TimelimitRaw", "NNodes", "AllocNodes", "ReqNodes", "NCPUS", "AllocCPUS", "ReqCPUS"),
         *("ReqTRES", "AllocTRES", "AllocGRES", "ReqGRES", "ReqMem", "NodeList", "Reason", "Priority", "Flags"),
-        *("Restarts", "CPUTimeRAW", "Constraints", "SubmitLine", "AdminComment"),
+        *("Restarts", "CPUTimeRAW", "Constraints", "SubmitLine", "AdminComment", "Comment"),
         *("TotalCPU", "NTasks", "MaxRSS", "TRESUsageInTot"),
     }
 )
 """The fields that show something the store has a place for."""
 
 _TEXT = """
-AssocID AveCPU AveCPUFreq BlockID Comment ConsumedEnergy ConsumedEnergyRaw Container CPUTime
+AssocID AveCPU AveCPUFreq BlockID ConsumedEnergy ConsumedEnergyRaw Container CPUTime
 CPUTimeRAW DBIndex Exclusive Extra FailedNode GID Group Layout Licenses McsLabel MinCPU MinCPUNode MinCPUTask
 OriginalSLUID OverSubscribe Planned PlannedCPU PlannedCPURAW QOSRAW QOSREQ ReqCPUFreq ReqCPUFreqGov ReqCPUFreqMax
 ReqCPUFreqMin ReqReservation Reservation ReservationId Reserved ResvCPU ResvCPURAW SegmentSize SLUID StdErr StdIn StdOut

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 DELIMITER = "\x1f"
 FIELDS = (
     *("JobIDRaw", "JobID", "JobName", "User", "Account", "Partition", "QOS", "State", "ExitCode", "DerivedExitCode"),
-    *("Submit", "Eligible", "Start", "End", "Suspended", "Timelimit", "Priority", "Restarts"),
+    *("Submit", "Eligible", "Start", "End", "ElapsedRaw", "Suspended", "Timelimit", "Priority", "Restarts"),
     *("NNodes", "NCPUS", "ReqMem", "ReqTRES", "AllocTRES", "ReqGRES", "AllocGRES", "NodeList", "FailedNode"),
+    *("TotalCPU", "NTasks", "MaxRSS", "TRESUsageInTot", "SubmitLine", "Comment", "AdminComment"),
     *("Flags", "Constraints", "Reason"),
 )
 """What is requested, where this release of Slurm has it. The last one holds no newline, so that counting delimiters
@@ -204,7 +205,8 @@ def _of_day(slurm: Slurm, names: Sequence[str], day: date, now: float) -> list[s
 
 def _records(slurm: Slurm, names: Sequence[str], *which: str) -> list[str]:
     form = ["--parsable2", f"--delimiter={DELIMITER}", f"--format={','.join(names)}"]
-    return slurm.command("sacct", "--allusers", "--allocations", "--duplicates", *form, *which)
+    # no --allocations: only the records of steps state what was used
+    return slurm.command("sacct", "--allusers", "--duplicates", *form, *which)
 
 
 @dataclass

@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuctl.analyze.gpu_usage import clocks, ranges, spans, usage
+from gpuctl.analyze.options import Options
+from gpuctl.analyze.run import analyze
 from gpuctl.analyze.telemetry_renewal import renew
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.store.database import Store
@@ -193,3 +195,31 @@ def test_a_gap_breaks_a_run_of_idleness() -> None:
     holder = spans.holders(some, held)
     assert spans.idle(some, holder, held, 100.0)[0] == pytest.approx(150 + 180)
     assert spans.weights(some, holder, held).sum() == pytest.approx(150 + 180)
+
+
+def test_without_samples_the_means_that_accounting_states_fill_the_tables_of_utilization(tmp_path: Path) -> None:
+    """gpustats in Comment: 2 GPUs at 60 % for 90 minutes from 01:30, half of them beside a job without a figure."""
+    head = FIELDS.replace("|NodeList", "|NodeList|Comment")
+    stated = json.dumps({"gpu_util": 60, "gpu_mem_max": 100, "ngpu": 2, "ncpu": 4, "step": 90})
+    row = "{0}|{0}|{1}|lab|gpu|COMPLETED|2026-10-31T{2}|2026-10-31T{2}|2026-10-31T{3}|1|4|gres/gpu={4}|n1|{5}"
+    lines = [head, row.format("7", "ann", "01:30:00", "03:00:00", 2, stated),
+             row.format("8", "bob", "02:15:00", "05:00:00", 1, "")]  # fmt: skip
+    found = usage_of(tmp_path / "logs", {"scontrol_node.txt": NODE, "sacct.txt": "\n".join(lines) + "\n"})
+    assert (found["7"]["gpu_util_mean"], found["7"]["join_by"]) == (60, "summary")
+    assert found["8"]["gpu_util_mean"] is None
+    names = ("gpu_util_by_state", "gpu_util_by_nodes", "gpu_util_by_colocation", "users", "idle_users")
+    with Store(tmp_path / "made.duckdb") as store:
+        made = {table.name: table for table in analyze(store, Options(tables=names)).tables}
+    rows = {name: table.frame.to_dicts() for name, table in made.items()}
+    every = next(r for r in rows["gpu_util_by_state"] if r["gpus"] == r["state"] == "all")
+    assert (every["gpu_minutes"], every["mean_pct"], every["p50_pct"]) == (180, 60, 60)
+    assert [(r["gpus"], r["nodes"], r["gpu_minutes"]) for r in rows["gpu_util_by_nodes"]] == [(2, 1, 180)]
+    by = {r["colocation"]: r["gpu_minutes"] for r in rows["gpu_util_by_colocation"]}
+    assert by == {"dedicated": 90, "colocated": 90}
+    assert {r["user"]: (r["measured_jobs"], r["util_mean_pct"]) for r in rows["users"]} == {
+        "ann": (1, 60), "bob": (None, None),
+    }  # fmt: skip
+    [idle] = rows["idle_users"]
+    assert (idle["user"], idle["gpu_hours"], idle["idle_gpu_hours"], idle["gpus_unused"]) == ("ann", 3, 0, 0)
+    assert "a summary states" in made["gpu_util_by_state"].population
+    assert "upper bound" in made["gpu_util_by_state"].population

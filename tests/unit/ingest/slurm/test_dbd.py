@@ -11,7 +11,7 @@ from gpuctl.core.errors import InputError
 from gpuctl.core.line_reader import RowError
 from gpuctl.ingest.formats import slurm_dbd, slurm_dbd_names
 from gpuctl.ingest.slurm import dbd_delimited, dbd_names, dbd_sql, record_batches
-from gpuctl.ingest.slurm.dbd_fields import COLUMNS, DELETED, JOB_COLUMNS, exit_code, fields
+from gpuctl.ingest.slurm.dbd_fields import COLUMNS, DELETED, JOB_COLUMNS, exit_code, fields, step_fields
 from gpuctl.ingest.slurm.dbd_tables import EVENT_COLUMNS, read_event
 from tests.philly_log import new_store
 from tests.slurm_loading import load, rows
@@ -288,6 +288,7 @@ def row(**changes: str | None) -> dict[str, str | None]:
         "partition": "v100", "priority": "556", "state": "5", "timelimit": "5", "time_submit": "1795208678",
         "time_eligible": "1795208679", "time_start": "1795208680", "time_end": "1795208682", "time_suspended": "0",
         "submit_line": "sbatch x", "tres_alloc": "1=2,4=2,1001=2", "tres_req": "1=2,4=2,1001=2", "restart_cnt": "1",
+        "admin_comment": "JS1:None", "derived_es": "mine",
     }  # fmt: skip
     return {**base, **changes}
 
@@ -325,7 +326,41 @@ def test_every_field_of_a_job() -> None:
         "AllocGRES": "",
         "ReqMem": "",
         "Association": "9",
+        "AdminComment": "JS1:None",
+        "Comment": "mine",
     }
+
+
+STEP: dict[str, str | None] = {
+    "job_db_inx": "7", "deleted": "0", "id_step": "-5", "task_cnt": "2", "time_start": "1795208678", "user_sec": "61",
+    "user_usec": "999999", "sys_sec": "0", "sys_usec": "2", "tres_usage_in_max": "1=0,2=5074944,1003=40",
+    "tres_usage_in_tot": "1=0,2=9000000,1003=80",
+}  # fmt: skip
+
+
+def test_every_field_of_a_step() -> None:
+    assert step_fields(STEP) == {
+        "record": "7",
+        "step": "batch",
+        "Start": "1795208678",
+        "NTasks": "2",
+        "TotalCPU": "1:02.000001",
+        "TRESUsageInTot": "1=0,2=9000000,1003=80",
+        "MaxRSS": "5074944",
+    }
+
+
+@pytest.mark.parametrize(
+    ("number", "name"), [("0", "0"), ("3", "3"), ("-4", "extern"), ("-6", "interactive"), ("-2", "batch")]
+)
+def test_names_of_steps(number: str, name: str) -> None:
+    assert step_fields({**STEP, "id_step": number})["step"] == name
+
+
+@pytest.mark.parametrize("bad", [{"id_step": None}, {"job_db_inx": ""}, {"deleted": "1"}, {"user_sec": "x"}])
+def test_what_is_no_step_is_refused(bad: dict[str, str | None]) -> None:
+    with pytest.raises(RowError):
+        step_fields({**STEP, **bad})
     assert tuple(fields(row())) == COLUMNS
 
 

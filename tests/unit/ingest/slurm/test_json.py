@@ -12,7 +12,7 @@ from gpuctl.core.line_reader import RowError
 from gpuctl.ingest.formats import slurm_json
 from gpuctl.ingest.read import json_stream, json_walk
 from gpuctl.ingest.read.json_walk import documents, jobs
-from gpuctl.ingest.slurm.json_fields import COLUMNS, fields, number, tres_text
+from gpuctl.ingest.slurm.json_fields import COLUMNS, fields, number, step_fields, tres_text
 
 FIXTURE = Path(__file__).resolve().parents[3] / "fixtures" / "slurm" / "other" / "sacct.json"
 SHARED = Path(__file__).resolve().parents[5] / "shared" / "data" / "slurm"
@@ -38,7 +38,14 @@ OLD: dict[str, Any] = {
     "qos": "normal",
     "kill_request_user": None,
     "state": {"current": "COMPLETED", "reason": "None"},
-    "steps": [{"nodes": {"list": ["gpu003"]}, "state": "COMPLETED"}],
+    "steps": [
+        {"nodes": {"list": ["gpu003"]}, "state": "COMPLETED", "step": {"job_id": 178, "id": "batch"},
+         "tasks": {"count": 2}, "time": {"start": 1795208758, "end": 1795208764,
+                                         "total": {"seconds": 61, "microseconds": 2747}},
+         "tres": {"requested": {"max": [{"type": "mem", "name": None, "id": 2, "count": 5074944, "task": 0}],
+                                "total": [{"type": "mem", "name": None, "id": 2, "count": 9000000}]},
+                  "consumed": {"total": [{"type": "mem", "name": None, "id": 2, "count": 7}]}}},
+    ],
     "tres": {
         "allocated": [
             {"type": "cpu", "name": None, "id": 1, "count": 2},
@@ -109,8 +116,38 @@ def test_every_field_of_an_old_job() -> None:
         "SubmitLine": "",
         "Restarts": "",
         "Constraints": "",
+        "TotalCPU": "",
+        "AdminComment": "",
+        "Comment": "",
+        "NTasks": "",
+        "MaxRSS": "",
+        "TRESUsageInTot": "",
     }
     assert tuple(text_of(OLD)) == COLUMNS
+
+
+def test_a_step_has_what_it_used() -> None:
+    """Slurm names TRESUsageIn ``requested``, and counts memory in bytes there."""
+    step = step_fields(OLD, OLD["steps"][0])
+    assert {key: value for key, value in step.items() if value} == {
+        "JobIDRaw": "178.batch",
+        "JobID": "178.batch",
+        "State": "COMPLETED",
+        "Start": "1795208758",
+        "End": "1795208764",
+        "TotalCPU": "00:01:01.002747",
+        "NTasks": "2",
+        "MaxRSS": "5074944",
+        "TRESUsageInTot": "mem=9000000",
+    }
+    assert tuple(step) == COLUMNS
+    assert step_fields(OLD, {"step": {"id": "178.0"}})["JobIDRaw"] == "178.0"
+
+
+@pytest.mark.parametrize("step", [7, {}, {"step": {"id": "0"}, "time": []}, {"step": {"id": "0"}, "state": [{}]}])
+def test_what_is_no_step_is_refused(step: object) -> None:
+    with pytest.raises(RowError):
+        step_fields(OLD, step)
 
 
 def test_a_new_job_says_the_same_and_more() -> None:

@@ -76,7 +76,7 @@ def put(folder: Path, name: str, script: str) -> None:
 def test_each_day_is_requested_by_itself_with_the_settings_that_lose_nothing(tmp_path: Path, slurm: live.Slurm) -> None:
     live.fetch(tmp_path / "kept", slurm, date(2026, 3, 8))
     lines = (tmp_path / "log").read_text().splitlines()
-    assert all(line.startswith("UTC|%s|0|--allusers --allocations --duplicates --parsable2") for line in lines)
+    assert all(line.startswith("UTC|%s|0|--allusers --duplicates --parsable2") for line in lines)
     assert all(
         f"--delimiter={US} --format=JobIDRaw,JobID,JobName,State,Submit,Flags --starttime" in line for line in lines
     )
