@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
@@ -16,26 +17,26 @@ from gpuctl.replay.experiments.factors import values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from gpuctl.cli.common import Settings
     from gpuctl.cli.options import TableOptions
     from gpuctl.cli.replay_inputs import Source
-    from gpuctl.cli.replay_options import Comparison, Inputs, Places, Policies, Rules
+    from gpuctl.cli.replay_options import Comparison, Failing, Inputs, Places, Policies, Rules
     from gpuctl.cli.unchanged import ForCells
     from gpuctl.core.notes import Note
     from gpuctl.core.results import Analysis
     from gpuctl.replay.experiments.cells import Base, Cell
     from gpuctl.replay.experiments.file import ExperimentFile
     from gpuctl.replay.experiments.run import CellFolder
+    from gpuctl.replay.models.node_failures import FailureOptions
     from gpuctl.spread.engine import Engine
 
     NamedValue = list[tuple[str, dict[str, str]]]
 
-TABLES = ("experiments_summary", "experiments")
 _CELLS = "cells"
 """Where below --parquet what is done is kept."""
 _OPTIONS = {"scale_load": "scale-load", "add_nodes": "add-nodes"}
+TABLES = ("experiments_summary", "experiments", "replay_failures")
 """Options of factors that change jobs or nodes."""
 _SLURM = "slurm"
 """Where below --parquet jobs of Slurm leave what they print."""
@@ -128,7 +129,7 @@ class ExperimentOptions(NamedTuple):
 
 
 def experiment_of(
-    chosen: Policies, inputs: Inputs, rules: Rules, compared: Comparison, paths: list[Path]
+    chosen: Policies, inputs: Inputs, rules: Rules, compared: Comparison, paths: list[Path], *, failing: Failing
 ) -> ExperimentOptions:
     """Return what the options, or ``--experiment`` and the options beside it, say.
 
@@ -137,7 +138,9 @@ def experiment_of(
         InputError: the file, a key of it, what was found and expected.
     """
     if chosen.experiment is not None:
-        return _asked_in_file(chosen.experiment, chosen, inputs=inputs, rules=rules, compared=compared, paths=paths)
+        return _asked_in_file(
+            chosen.experiment, chosen, inputs=inputs, rules=rules, failing=failing, compared=compared, paths=paths
+        )
     conf = {"yarn": chosen.yarn_conf or [], "slurm": chosen.slurm_conf or []}
     single, params = _split(chosen.policy or (), [*(chosen.param or ()), *_of_model(chosen)], conf)
     names = policies(chosen.policy or (), single, conf)
@@ -146,8 +149,37 @@ def experiment_of(
         factors["scale_load"] = values(inputs.scale_load, "--scale-load")
     if inputs.add_nodes is not None:
         factors["add_nodes"] = values(inputs.add_nodes, "--add-nodes")
+    factors |= _several_failures(failing)
     varied = Experiment(factors | params, _seeds(values(rules.seed, "--seed"), "--seed"))
     return ExperimentOptions(names, varied, paths, inputs, rules, compared)
+
+
+def _of_failures(failing: Failing) -> dict[str, tuple[str, ...]]:
+    """The values of --failures and of --checkpoint; a text that stands for one value is one."""
+    found = {}
+    for name, text in (("failures", failing.failures), ("checkpoint", failing.checkpoint)):
+        if text is None:
+            continue
+        one = "=" in text or Path(text).suffix in {".csv", ".toml"}
+        parts = tuple(part.strip() for part in text.split(","))
+        found[name] = (text,) if one else parts if ":weibull:" in text else values(text, f"--{name}")
+    return found
+
+
+def _several_failures(failing: Failing) -> dict[str, tuple[str, ...]]:
+    return {name: several for name, several in _of_failures(failing).items() if len(several) > 1}
+
+
+def failures_of(failing: Failing, varied: Experiment) -> FailureOptions | None:
+    """Return how nodes fail, with the first of several values; None if they do not.
+
+    Raises:
+        UsageError: an option of failures without them.
+        InputError: a file that an option names cannot be read.
+    """
+    one: dict[str, Any] = {name: several[0] for name, several in _of_failures(failing).items()}
+    first = dataclasses.replace(failing, **one)
+    return first.options(several=not {"failures", "checkpoint"}.isdisjoint(varied.factors))
 
 
 def _of_model(chosen: Policies) -> list[str]:
@@ -181,8 +213,9 @@ def _seeds(given: Sequence[str], what: str) -> tuple[int, ...]:
 
 
 def _asked_in_file(
-    path: Path, chosen: Policies, *, inputs: Inputs, rules: Rules, compared: Comparison, paths: list[Path]
-) -> ExperimentOptions:
+    path: Path, chosen: Policies, *, inputs: Inputs, rules: Rules, failing: Failing, compared: Comparison,
+    paths: list[Path],
+) -> ExperimentOptions:  # fmt: skip
     from gpuctl.replay.experiments.file import read
 
     file = read(path)
@@ -194,6 +227,8 @@ def _asked_in_file(
         ("--inference-load", inputs.inference_load, file.inference_load),
         ("--scale-load", inputs.scale_load, "scale_load" in file.factors),
         ("--add-nodes", inputs.add_nodes, "add_nodes" in file.factors),
+        ("--failures", failing.failures, "failures" in file.factors),
+        ("--checkpoint", failing.checkpoint, "checkpoint" in file.factors),
         ("--seed", rules.seed != "0", bool(file.seeds)), ("--resample", rules.resample != "days", file.blocks),
     ):  # fmt: skip
         if given and here:
@@ -206,7 +241,8 @@ def _asked_in_file(
             ("scale_load", "--scale-load", inputs.scale_load), ("add_nodes", "--add-nodes", inputs.add_nodes)
         )
         if text is not None
-    } | file.factors  # fmt: skip
+    }  # fmt: skip
+    factors |= _several_failures(failing) | file.factors
     try:
         seeds = _seeds(file.seeds or values(rules.seed, "--seed"), "seeds:" if file.seeds else "--seed")
     except UsageError as error:

@@ -14,7 +14,7 @@ from gpuctl.cli.common import message, settings
 from gpuctl.cli.keep import keep, keeping_place, traces_db
 from gpuctl.cli.options import Filters, TableOptions, grouped
 from gpuctl.cli.output import announce_written, command_line, for_people, print_result
-from gpuctl.cli.replay_options import Comparison, Inputs, Places, Policies, Rules
+from gpuctl.cli.replay_options import Comparison, Failing, Inputs, Places, Policies, Rules
 from gpuctl.cli.replay_tables import SECTIONS, TABLES
 from gpuctl.core.errors import ExitCode, UsageError
 
@@ -40,6 +40,7 @@ def replay(
     inputs: Inputs,
     filters: Filters,
     rules: Rules,
+    failing: Failing,
     compared: Comparison,
     shown: TableOptions,
     places: Places,
@@ -59,7 +60,7 @@ def replay(
     given = settings(context)
     shape = shown.shape(given)
     calibration, (names, varied, paths, inputs, rules, compared) = configured(
-        chosen, inputs, rules, compared, paths or []
+        chosen, inputs, rules, compared, paths or [], failing=failing
     )
     baseline = checked_baseline(compared.baseline, names)
     places.check(context, shown)
@@ -68,16 +69,16 @@ def replay(
         experiment.refuse(places, compared)
         inputs = replace(inputs, scale_load=None, add_nodes=None)
     else:
-        _check_options(compared, shown.table or (), several=len(names) > 1)
+        _check_options(compared, shown.table or (), several=len(names) > 1, failing=failing.failures is not None)
     place = keeping_place(places.keep_as, paths, inputs.db)
     from gpuctl.cli.replay_inputs import by_traits, gantt_window, read
     from gpuctl.replay.results.settings import policy_notes
 
     inputs = replace(inputs, db=traces_db(paths, inputs.db, places.keep_as))
-    models = models_of(rules)
+    models = models_of(rules) | {"failures": experiment.failures_of(failing, varied)}
     read_in = read(
         paths, inputs, filters.parsed(), rules, tuple(chosen.slurm_conf or ()), given,
-        names=names, quotas=None if calibration is None else calibration.quotas,
+        names=names, quotas=None if calibration is None else calibration.quotas, failing=models["failures"] is not None,
     )  # fmt: skip
     source, models = by_traits(read_in, models, names)
     window = gantt_window(compared.gantt, source.workload)
@@ -103,7 +104,7 @@ def replay(
         run=partial(_run, jobs=compared.jobs, given=given),
     )  # fmt: skip
     result = result_of(
-        outcomes, source, baseline, compared, window, was=before,
+        outcomes, source, baseline, compared, window, was=before, seed=varied.seeds[0],
         tables=None if places.whole else _wanted(compared, shown, first=first, drawing=for_people(shape, shown.output)),
     )  # fmt: skip
     _tell_unfinished(outcomes, given)
@@ -122,13 +123,13 @@ def replay(
 
 
 def configured(
-    chosen: Policies, inputs: Inputs, rules: Rules, compared: Comparison, paths: list[Path]
+    chosen: Policies, inputs: Inputs, rules: Rules, compared: Comparison, paths: list[Path], *, failing: Failing
 ) -> tuple[Calibration | None, ExperimentOptions]:
     """What the options, an experiment's file and a calibration say together."""
     from gpuctl.cli import experiment, unchanged
 
     chosen, rules, calibration = unchanged.with_calibration(chosen, rules)
-    options = experiment.experiment_of(chosen, inputs, rules, compared, paths)
+    options = experiment.experiment_of(chosen, inputs, rules, compared, paths, failing=failing)
     if calibration is not None and chosen.experiment is not None:
         options = options._replace(names=unchanged.in_file(options.names, calibration, chosen.experiment))
     return calibration, options
@@ -159,7 +160,7 @@ def _screen(result: Analysis, warnings: Sequence[str]) -> Screen:
     return screen(result, warnings)
 
 
-def _check_options(compared: Comparison, tables: Sequence[str], *, several: bool) -> None:
+def _check_options(compared: Comparison, tables: Sequence[str], *, several: bool, failing: bool) -> None:
     """See that the result will have the tables asked for."""
     from gpuctl.core.suggestions import meant
 
@@ -174,6 +175,8 @@ def _check_options(compared: Comparison, tables: Sequence[str], *, several: bool
                 raise UsageError(f"a replay has no {kind} {name!r}", hint=meant(name, known))
     if "replay_vs_baseline" in tables and not several:
         raise UsageError("--table replay_vs_baseline: a single policy has nothing to be compared with")
+    if "replay_failures" in tables and not failing:
+        raise UsageError("--table replay_failures: no node fails in this replay", hint="add --failures 0.0065")
     if {"replay_vs_recorded", "replay_fidelity"} & set(tables) and compared.against is None:
         raise UsageError("this table compares with the recorded trace", hint="add --against recorded")
     if not 0 <= compared.warmup < 1:
@@ -259,6 +262,7 @@ def result_of(
     window: tuple[float, float] | None,
     *,
     was: Before,
+    seed: int,
     tables: Sequence[str] | None,
 ) -> Analysis:
     """Return the tables of replays, with what they are compared with and how they were set up."""
@@ -281,6 +285,7 @@ def result_of(
         unchanged=was.unchanged,
         own=was.own,
         traced=source.traced,
+        failure_seed=seed,
     )
     found = replace(found, settings=found.settings | {"locality": literal(source.locality)} | source.chosen)
     sections = compared.section

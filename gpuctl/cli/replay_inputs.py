@@ -42,6 +42,7 @@ class _ReplayOptions:
     resources: tuple[str, ...]
     reasons: bool
     quotas: Mapping[str, float]
+    failing: bool
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ class Source:
 def read(  # noqa: PLR0917 - groups of options, each named once
     paths: list[Path], inputs: Inputs, wanted: JobFilter, rules: Rules, slurm_conf: tuple[Path, ...], given: Settings,
     *, names: Sequence[tuple[str, dict[str, str]]] = (), quotas: Mapping[str, float] | None = None,
+    failing: bool = False,
 ) -> Source:  # fmt: skip
     """Read jobs and nodes.
 
@@ -92,6 +94,7 @@ def read(  # noqa: PLR0917 - groups of options, each named once
         given: the global options.
         names: the policies with their parameters: some go by why attempts failed, which takes longer to find out.
         quotas: GPUs of queues of a trace, where --quotas does not say them.
+        failing: whether nodes fail in the replay, so that recorded failures of nodes must not count as well.
 
     Raises:
         UsageError: the options do not fit together or do not fit the input.
@@ -106,7 +109,14 @@ def read(  # noqa: PLR0917 - groups of options, each named once
     span = _from_to("--window", inputs.window)
     mapped = inputs.columns_map or inputs.unit  # of columns, so that it is no CSV of ours
     options = _ReplayOptions(
-        paths, inputs, rules, slurm_conf, resources.parse_resources(rules.resources), _asks_why(names), quotas or {}
+        paths,
+        inputs,
+        rules,
+        slurm_conf,
+        resources.parse_resources(rules.resources),
+        _asks_why(names),
+        quotas or {},
+        failing,
     )
     tables = [path for path in paths if inputs.log_format is None and not mapped and is_jobs_csv(path)]
     source = _from_csv(options, tables) if tables else _from_trace(options, given)
@@ -309,6 +319,7 @@ def _from_trace(options: _ReplayOptions, given: Settings) -> Source:
         workload, own = read_trace(
             store, name, work, quotas=quotas, racks=racks, own_cluster=inputs.cluster is None,
             resources=options.resources, failures=failed_attempts(store, Options(name)) if options.reasons else None,
+            failing=options.failing,
         )  # fmt: skip
         sources = read_sources(store, workload.name)
         before = _own(store, name, work, options, quotas) if inputs.cluster is not None else None

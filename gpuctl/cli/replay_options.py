@@ -32,6 +32,7 @@ from gpuctl.cli.replay_tables import SECTIONS, SHORT_FILES
 if TYPE_CHECKING:
     from gpuctl.cli.common import Settings
     from gpuctl.core.results import Analysis
+    from gpuctl.replay.models.node_failures import FailureOptions
     from gpuctl.replay.models.records import Cluster, Outcome, Workload
 
 
@@ -310,6 +311,79 @@ class Rules:
         bool,
         typer.Option("--skip-unplaceable", help="Skip and list jobs that do not fit on the nodes; run the rest."),
     ] = False
+
+
+@dataclass(frozen=True)
+class Failing:
+    """How nodes fail, and what jobs keep."""
+
+    failures: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RATE|FILE",
+            help="Nodes fail: failures a node-day (0.0065), RATE:weibull:SHAPE, TYPE=RATE,TYPE=RATE, recorded (as the "
+            "trace records), a CSV with the columns time_s,node,until_s, or a TOML file. Several rates: 0.005,0.01.",
+        ),
+    ] = None
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            metavar="S|young|none",
+            help="With --failures: jobs save their progress after each S seconds of work, or at Young's interval for "
+            "their nodes (young). Default: none, interrupted jobs start again. Several: 900,3600,young.",
+        ),
+    ] = None
+    checkpoint_write: Annotated[
+        float | None,
+        typer.Option(metavar="S", min=0, help="With --failures: seconds that writing a checkpoint blocks its job (0)."),
+    ] = None
+    restart: Annotated[
+        float | None,
+        typer.Option(metavar="S", min=0, help="With --failures: seconds without progress at a start after one (0)."),
+    ] = None
+    detect: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S", min=0, help="With --failures: seconds until a failure is noticed and its job ends (0)."
+        ),
+    ] = None
+    repair: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOW",
+            help="With --failures: how long a node is away: mean seconds (0: back at once, the default), "
+            "lognormal:MEDIAN:SIGMA, or a CSV with the columns time_s,until_s.",
+        ),
+    ] = None
+    spares: Annotated[
+        int | None,
+        typer.Option(metavar="K", min=0, help="With --failures: spare nodes, each of which stands in for one at once."),
+    ] = None
+
+    def options(self, *, several: bool) -> FailureOptions | None:
+        """Return the options with their files read; None without --failures.
+
+        Args:
+            several: an experiment's file may name the failures.
+
+        Raises:
+            UsageError: an option of failures without them.
+            InputError: a file cannot be read.
+        """
+        from gpuctl.core.errors import UsageError
+        from gpuctl.replay.models.node_failures import FailureOptions, with_files
+
+        given = {
+            "checkpoint": self.checkpoint, "write": self.checkpoint_write, "restart": self.restart,
+            "detect": self.detect, "repair": self.repair, "spares": self.spares,
+        }  # fmt: skip
+        given = {name: value for name, value in given.items() if value is not None}
+        if self.failures is None and not several:
+            if given:
+                name = {"write": "checkpoint-write"}.get(next(iter(given)), next(iter(given)))
+                raise UsageError(f"--{name} requires --failures", hint="--failures 0.0065")
+            return None
+        return with_files(FailureOptions(self.failures or "0", **given))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

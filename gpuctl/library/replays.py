@@ -64,8 +64,22 @@ class ReplayOptions(TypedDict, total=False):
         yarn_conf: YARN's configuration.
         slurm_conf: Slurm's configuration.
         calibrated: rules found by ``gpuctl calibrate``.
+        failures: nodes fail: failures a node-day, or as ``gpuctl replay --failures`` has it. Other options of failures:
+        checkpoint: seconds of work between checkpoints, ``young`` or ``none``.
+        checkpoint_write: seconds that writing one blocks its job.
+        restart: seconds without progress at a start after a failure.
+        detect: seconds until a failure is noticed.
+        repair: how long a node is away: mean seconds, ``lognormal:MEDIAN:SIGMA`` or a CSV.
+        spares: spare nodes.
     """
 
+    failures: PathOrText | float
+    checkpoint: str | float
+    checkpoint_write: float
+    restart: float
+    detect: float
+    repair: PathOrText | float
+    spares: int
     per_rack: int
     inference: str
     inference_load: PathOrText
@@ -157,7 +171,7 @@ def replay(
             source, chosen.names, models, outcomes, known=ready.calibration, wanted=chosen.compared.unchanged,
             run=lambda *given: _run(*given, processes=ready.processes),
         )  # fmt: skip
-        found = result_of(outcomes, source, ready.baseline, chosen.compared, None, was=before, tables=None)
+        found = result_of(outcomes, source, ready.baseline, chosen.compared, None, was=before, seed=seed, tables=None)
         return Result(replaced_in(found, command="gpuctl.replay"), "replay")
 
 
@@ -343,10 +357,22 @@ def _prepared(
 ) -> Iterator[_Prepared]:  # fmt: skip
     """Read jobs and nodes as the command line does; temporary files live until the end of the context."""
     from gpuctl.cli.common import Settings
+    from gpuctl.cli.experiment import failures_of
     from gpuctl.cli.policy_choice import checked_baseline
     from gpuctl.cli.replay import configured, models_of
     from gpuctl.cli.replay_inputs import by_traits, read
-    from gpuctl.cli.replay_options import Against, Comparison, Inputs, Mode, Placement, Policies, Resample, Rules, Work
+    from gpuctl.cli.replay_options import (
+        Against,
+        Comparison,
+        Failing,
+        Inputs,
+        Mode,
+        Placement,
+        Policies,
+        Resample,
+        Rules,
+        Work,
+    )
 
     enums = {"placement": Placement, "mode": Mode, "work": Work}
     plain: dict[str, Any] = {key: _choice(enums[key], key, str(value)) if key in enums else value
@@ -357,6 +383,9 @@ def _prepared(
     for key in ("inference_load", "quotas", "racks", "speeds", "pair_speeds", "calibrated"):
         if key in plain:
             plain[key] = Path(plain[key])
+    for key in ("failures", "checkpoint", "repair"):
+        if key in plain:
+            plain[key] = str(plain[key])
     for key in ("yarn_conf", "slurm_conf"):
         if key in plain:
             plain[key] = [Path(each) for each in plain[key]]
@@ -377,14 +406,16 @@ def _prepared(
             inputs = replaced_in(inputs, trace_cluster=jobs.cluster)
         rules = of(Rules, seed=seed, resample=_choice(Resample, "resample", resample))
         compared = of(Comparison, baseline=baseline, against=Against.RECORDED if against_recorded else None)
-        calibration, found = configured(chosen, inputs, rules, compared, paths)
+        failing = of(Failing)
+        calibration, found = configured(chosen, inputs, rules, compared, paths, failing=failing)
+        failures = failures_of(failing, found.varied)
         varying = replaced_in(found.inputs, scale_load=None, add_nodes=None)
         source = read(
             paths, varying if found.varied.several else found.inputs, job_filter(where), found.rules,
             tuple(chosen.slurm_conf or ()), Settings(quiet=True), names=found.names,
-            quotas=None if calibration is None else calibration.quotas,
+            quotas=None if calibration is None else calibration.quotas, failing=failures is not None,
         )  # fmt: skip
-        source, models = by_traits(source, models_of(found.rules), found.names)
+        source, models = by_traits(source, {**models_of(found.rules), "failures": failures}, found.names)
         yield _Prepared(
             source, models, found, calibration, checked_baseline(baseline, found.names), 1 if local else processes
         )

@@ -31,6 +31,7 @@ from gpuctl.replay.engine.state import D_REJECT, LOG
 from gpuctl.replay.inputs.check import check, unplaceable
 from gpuctl.replay.inputs.time_limits import own
 from gpuctl.replay.inputs.transforms import take
+from gpuctl.replay.models.node_failures import node_failures
 from gpuctl.replay.models.preemption_cost import overhead
 from gpuctl.replay.models.resources import GPUS_ONLY
 from gpuctl.replay.models.speed import SpreadSpeeds, rates
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
     from gpuctl.core.notes import Note
     from gpuctl.replay.contract.policy import Policy
+    from gpuctl.replay.models.node_failures import FailureOptions
     from gpuctl.replay.models.records import Cluster, Ints, Outcome, Workload
     from gpuctl.replay.models.speed_table import PairTable, SpeedTable
     from gpuctl.replay.processes import Progress
@@ -83,6 +85,7 @@ class Models:
     time_slice: tuple[float, float] = (SLICE_S, SWITCH_S)
     own_speeds: bool = False
     compared: bool = False
+    failures: FailureOptions | None = None
 
     def settings(self, workload: Workload, cluster: Cluster, assumed: Mapping[str, str] | None = None) -> Settings:
         """The models with the numbers of each job; policies' own assumptions apply unless the user sets others."""
@@ -99,6 +102,7 @@ class Models:
             resources=self.resources,
             slice_s=self.time_slice[0],
             switch_s=self.time_slice[1],
+            failures=None if self.failures is None else node_failures(self.failures, workload, cluster, self.seed),
         )
 
 
@@ -187,6 +191,7 @@ def replay(
     time_slice: tuple[float, float] = (SLICE_S, SWITCH_S),
     own_speeds: bool = False,
     compared: bool = False,
+    failures: FailureOptions | None = None,
     processes: int | None = None,
     progress: Progress | None = None,
     skip_unplaceable: bool = False,
@@ -209,6 +214,7 @@ def replay(
         time_slice: seconds of a turn of jobs that share GPUs by turns, and of the switch between two.
         own_speeds: a speed model that a policy assumes replaces `rates`.
         compared: policies with their own models are compared with others, some of them outside this call.
+        failures: how nodes fail, and what jobs keep; None: nodes go down as the cluster says.
         processes: most at a time; None: one per policy, up to the number of processors, and a single one for fewer than
             `FEW_JOBS` jobs. With one everything runs in this process.
         progress: called from time to time.
@@ -224,7 +230,9 @@ def replay(
         UsageError: no such policy, parameter or model; nothing was run.
         ReplayInterrupted: Ctrl-C.
     """
-    models = Models(rates, overhead, placement, limits, seed, mode, resources, pairs, time_slice, own_speeds, compared)
+    models = Models(
+        rates, overhead, placement, limits, seed, mode, resources, pairs, time_slice, own_speeds, compared, failures
+    )
     speeds = None if isinstance(rates, (str, SpreadSpeeds)) else rates
     placeable = _placeable(workload, cluster, resources, speeds) if skip_unplaceable else None
     run = workload if placeable is None else take(workload, placeable)

@@ -61,7 +61,8 @@ def _grid(found: Sequence[Row], names: Sequence[str], unit: Unit) -> Grid:
     heads = [Head("Policy", unit.name, right=False), *(Head(clipped(name, 16)) for name in names)]
     heads += [Head("wait", ends, right=False), *([Head("vs unchanged", sure, right=False)] if changed else [])]
     heads += [Head("p95"), *([Head("vs baseline", ends, right=False)] if compared else [])]
-    heads += [Head("JCT"), Head("util %")]
+    fails = any(known(row.get("ettr")) for row in found)
+    heads += [Head("JCT"), Head("util %"), *([Head("ETTR", ends, right=False)] if fails else [])]
     cells = []
     for row in found:
         own = [clipped(row["policy"], 16) + (ORACLE if row["oracle"] else ""), *(_value(row[name]) for name in names)]
@@ -70,8 +71,15 @@ def _grid(found: Sequence[Row], names: Sequence[str], unit: Unit) -> Grid:
         own += [timed(row["wait_p95_s"], unit)]
         own += [_with_ends(row, "change_s", "change_low_s", "change_high_s", unit)] if compared else []
         own += [timed(row["jct_mean_s"], unit), shown(row["utilization_pct"], "%")]
+        own += [_share(row)] if fails else []
         cells.append(tuple(own))
     return Grid(tuple(heads), tuple(cells), f"... and {{count}} more: --table {_SUMMARY}", least=8)
+
+
+def _share(row: Row) -> str:
+    """The ETTR of a row, with its interval if it has one."""
+    ends = [shown(row[name]) for name in ("ettr", "ettr_low", "ettr_high") if known(row[name])]
+    return f"{ends[0]} ({ends[1]} to {ends[2]})" if len(ends) == 3 else ends[0] if ends else MISSING
 
 
 def _value(value: object) -> str:

@@ -26,7 +26,7 @@ LINES = 25
 """The screen has no more lines."""
 TABLES = (
     "replay_summary", "replay_vs_baseline", "replay_timeline", "replay_vs_recorded", "replay_vs_unchanged",
-    "replay_fidelity",
+    "replay_fidelity", "replay_failures",
 )  # fmt: skip
 """The tables that the screen is made from."""
 _SENTENCES = 4
@@ -51,6 +51,7 @@ def screen(analysis: Analysis, warnings: Sequence[str] = ()) -> Screen:
         *_unchanged(analysis),
         _nearness(analysis),
         _recorded(analysis),
+        _failures(analysis),
         *(Line("Deferrable", text, lines=3) for text in _deferrable(analysis, warnings)[:2]),
         oracles(policies),
         _caveats(analysis, policies, warnings),
@@ -180,6 +181,17 @@ def _unchanged(analysis: Analysis) -> list[Line]:
     ]
     changes = analysis.settings.get("changes", "")
     return [Line("Change", f"{changes}: {'; '.join(warnings)}", lines=3)] if warnings else []
+
+
+def _failures(analysis: Analysis) -> Line | None:
+    """What failures of nodes cost under each policy."""
+    found = [
+        f"{clipped(row['policy'], 16)} {plural(row['interruptions'], 'interruption')}, "
+        f"{number(row['lost_gpu_hours'], 'GPU-h')} GPU-hours lost, ETTR {shown(row['ettr'])} "
+        f"({shown(row['ettr_running'])} while running)"
+        for row in rows(analysis, "replay_failures")
+    ]
+    return Line("Failures", "; ".join(found), lines=3) if found else None
 
 
 def _nearness(analysis: Analysis) -> Line | None:

@@ -19,6 +19,7 @@ from gpuctl.replay.contract.search_kernel import (
     unreserved,
     within_limit,
 )
+from gpuctl.replay.engine.checkpoint_kernel import progress_at
 from gpuctl.replay.engine.gpu_type_kernel import may_pack, rate_now
 from gpuctl.replay.engine.instant_kernel import (
     end_leases,
@@ -458,7 +459,7 @@ def up_to_now(address, j):  # type: ignore[no-untyped-def]
     now = s.g[0].now
     done, attained, ran = job.done, job.attained, job.ran
     if job.state == RUNNING:
-        done += max(0.0, now - job.last) * job.rate
+        done = progress_at(s, j, max(0.0, now - job.last))
         attained += (now - job.seen) * job.counted
         ran += now - job.seen
     return done, job.work, attained, ran

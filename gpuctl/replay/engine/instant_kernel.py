@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpuctl.compiled.jit import inner
+from gpuctl.replay.engine.checkpoint_kernel import reload_cost
 from gpuctl.replay.engine.event_heap_kernel import NUMBERS, cancel, schedule
 from gpuctl.replay.engine.job_life_kernel import (
     begin,
@@ -22,7 +23,7 @@ from gpuctl.replay.engine.job_life_kernel import (
 )
 from gpuctl.replay.engine.loan_kernel import wanted_back
 from gpuctl.replay.engine.placement_kernel import set_free
-from gpuctl.replay.engine.preemption_kernel import suspended, throw_out
+from gpuctl.replay.engine.preemption_kernel import fail, suspended, throw_out
 from gpuctl.replay.engine.resource_kernel import node_counts
 from gpuctl.replay.engine.state import (
     A_DOWN,
@@ -80,6 +81,8 @@ def _node_goes(s, k):  # type: ignore[no-untyped-def]
         return
     if node.up == 0:
         return
+    g.injected += 1
+    at_once = s.machine_up[k] == 2
     note(s, D_NODE_DOWN, -1, node.cap, number, 0)
     for j in range(s.jobs.size):
         job = s.jobs[j]
@@ -87,8 +90,14 @@ def _node_goes(s, k):  # type: ignore[no-untyped-def]
             row = s.attempts[job.row]
             for p in range(row.first, row.first + row.pieces):
                 if s.pieces[p].node == number:
-                    throw_out(s, j, D_DOWN, A_DOWN)
+                    if g.failing == 1:
+                        fail(s, j)
+                    else:
+                        throw_out(s, j, D_DOWN, A_DOWN)
                     break
+    if at_once:
+        note(s, D_NODE_UP, -1, node.cap, number, 0)
+        return
     free = node.free
     set_free(s, number, 0)
     node.up = 0
@@ -112,6 +121,13 @@ def room(s):  # type: ignore[no-untyped-def]
 
 
 @inner
+def _over(s):  # type: ignore[no-untyped-def]
+    """Whether only failures could still come: no job runs, waits or arrives, and those left wait for rejected ones."""
+    g = s.g[0]
+    return g.failing == 1 and g.running + g.waiting + g.heap == 0 and g.arrival == s.arrivals.size
+
+
+@inner
 def step(s, until):  # type: ignore[no-untyped-def]
     """Advance to the next instant with events, process them, and list them in `events`.
 
@@ -124,7 +140,7 @@ def step(s, until):  # type: ignore[no-untyped-def]
     t = s.heap_t[0] if g.heap > 0 else np.inf
     if g.arrival < s.arrivals.size:
         t = min(t, s.arrive_t[g.arrival])
-    if g.machine < s.machine_t.size and (g.left > 0):
+    if g.machine < s.machine_t.size and (g.left > 0) and not _over(s):
         t = min(t, s.machine_t[g.machine])
     if t == np.inf or t > until or g.left == 0:
         return ENDED
@@ -265,7 +281,7 @@ def go_on(s, j, what, start, lease, reason):  # type: ignore[no-untyped-def]
     gpus = take(s, j, 0)
     job.changes += 1
     note(s, what, j, gpus, job.row, reason)
-    begin(s, j, job.move)
+    begin(s, j, job.move + reload_cost(s, j))
     job.start, job.due = start, due
     if s.g[0].limits == 1:
         plan_end(s, j)

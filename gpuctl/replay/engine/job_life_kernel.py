@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpuctl.compiled.jit import inner
+from gpuctl.replay.engine.checkpoint_kernel import keep, loading, progress, reload_cost, writes_before
 from gpuctl.replay.engine.event_heap_kernel import cancel, schedule
 from gpuctl.replay.engine.gpu_type_kernel import packed_speed, type_speed
 from gpuctl.replay.engine.placement_kernel import hold_some
@@ -106,11 +107,13 @@ def settle(s, j):  # type: ignore[no-untyped-def]
             # no progress while the checkpoint is written
             until = min(now, s.heap_t[s.node_at[j]] - job.stopping)
         if until > job.last:
-            job.done += (until - job.last) * job.rate
+            progress(s, j, until - job.last)
             job.last = until
             early(s, j)
         job.ran += now - job.seen
         job.attained += (now - job.seen) * job.counted
+        if job.stalls == 1:
+            job.stalled += (now - job.seen) * job.counted
     job.seen = now
 
 
@@ -156,7 +159,10 @@ def plan_end(s, j):  # type: ignore[no-untyped-def]
     """Schedule the end of the job's segment from its progress and rate, or its time limit if enforced and earlier."""
     job = s.jobs[j]
     left = min(job.work, job.change) - job.done
-    end = np.inf if job.rate <= 0 else snapped(s, job.last + max(left, 0.0) / job.rate)
+    end = np.inf
+    if job.rate > 0:
+        writes = writes_before(s, j, min(job.work, job.change))
+        end = snapped(s, job.last + max(left, 0.0) / job.rate + writes)
     if s.g[0].limits == 1:
         end = min(end, job.due)
     if end < np.inf:
@@ -260,6 +266,7 @@ def give_back(s, j, how):  # type: ignore[no-untyped-def]
     held = job.held
     job.held = 0
     job.counted = 0.0
+    keep(s, j)
     g.running -= 1
     job.lease = np.inf
     cancel(s, 2 * s.jobs.size + j)
@@ -342,7 +349,10 @@ def new_rates(s, host):  # type: ignore[no-untyped-def]
 def charge_for(s, j, counted):  # type: ignore[no-untyped-def]
     """Set the GPUs counted for a job from now on; pending overhead was charged for the former number."""
     job = s.jobs[j]
-    job.overhead += _to_come(s, j) * (counted - job.counted)
+    if job.stalls == 0:
+        job.overhead += _to_come(s, j) * (counted - job.counted)
+    if job.reload == 1:
+        job.load += loading(s, j) * (counted - job.counted)
     job.counted = counted
 
 
@@ -434,6 +444,8 @@ def transfer(s, j, start):  # type: ignore[no-untyped-def]
 def resume_cost(s, j):  # type: ignore[no-untyped-def]
     """Seconds of overhead at the job's start, if it was preempted and loads a checkpoint."""
     job = s.jobs[j]
+    if job.reload == 1:
+        return reload_cost(s, j)
     if job.preempts == 0 or job.done <= 0:
         return 0.0
     return job.resume + transfer(s, j, s.g[0].now + job.resume)
@@ -457,8 +469,12 @@ def unspent(s, j):  # type: ignore[no-untyped-def]
     now = s.g[0].now
     if job.last > now:
         job.overhead -= (job.last - now) * job.counted
+        if job.reload == 1:
+            job.load -= loading(s, j) * job.counted
         job.last = now
-    if job.state == SUSPENDING and s.node_at[j] >= 0:
+    else:
+        job.reload = 0
+    if job.state == SUSPENDING and s.node_at[j] >= 0 and job.stalls == 0:
         job.overhead -= min(job.stopping, s.heap_t[s.node_at[j]] - now) * job.counted
 
 

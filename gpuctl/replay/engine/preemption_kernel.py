@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpuctl.compiled.jit import inner
+from gpuctl.replay.engine.checkpoint_kernel import progress
 from gpuctl.replay.engine.event_heap_kernel import schedule
 from gpuctl.replay.engine.job_life_kernel import (
     early,
@@ -18,9 +19,11 @@ from gpuctl.replay.engine.job_life_kernel import (
     unspent,
 )
 from gpuctl.replay.engine.state import (
+    A_DOWN,
     A_PREEMPTED,
     ABORT,
     C_SUSPENDED,
+    D_DOWN,
     D_PREEMPT,
     D_SUSPENDED,
     EPOCH,
@@ -44,6 +47,8 @@ def drop_progress(s, j):  # type: ignore[no-untyped-def]
     """Drop the progress since the last checkpoint."""
     job = s.jobs[j]
     saved = 0.0 if job.epoch == np.inf else np.floor(job.done / job.epoch + 1e-9) * job.epoch
+    if s.g[0].failing == 1:
+        saved = max(saved, job.saved)
     saved = min(saved, job.done)
     # a job that was writing its checkpoint made no progress
     rate = job.rate if job.rate > 0 else rate_of(s, j)
@@ -128,12 +133,12 @@ def preempt(s, j, mode, reason):  # type: ignore[no-untyped-def]
 
     Returns:
         Whether the GPUs are free now. Also false if the job continues: it ends with its epoch or by its time limit, or
-            `must_go_on`.
+            `must_go_on`; and if one of its nodes has failed, which is not noticed yet.
     """
     g = s.g[0]
     job = s.jobs[j]
     settle(s, j)
-    if must_go_on(s, j, mode):
+    if job.stalls == 1 or must_go_on(s, j, mode):
         return False
     wait = 0.0
     begun = unsaved(s, j)
@@ -176,7 +181,7 @@ def suspended(s, j):  # type: ignore[no-untyped-def]
         # progress went on to the end of the epoch, not through the writing of the checkpoint
         job.ran += s.g[0].now - job.seen
         job.attained += (s.g[0].now - job.seen) * job.counted
-        job.done += max(0.0, s.g[0].now - job.stopping - job.last) * job.rate
+        progress(s, j, max(0.0, s.g[0].now - job.stopping - job.last))
         job.done = min(job.done, job.work)
         job.last = s.g[0].now - job.stopping
         early(s, j)
@@ -187,6 +192,9 @@ def suspended(s, j):  # type: ignore[no-untyped-def]
     if s.g[0].limits == 1 and job.ran - job.anew >= job.limit:
         # writing its checkpoint used up its time limit
         time_is_up(s, j)
+        return
+    if job.stalls == 1:
+        stop(s, j, A_DOWN)
         return
     job.work += job.charge
     note(s, D_SUSPENDED, j, job.held, job.row, 0)
@@ -202,3 +210,32 @@ def throw_out(s, j, what, how):  # type: ignore[no-untyped-def]
     drop_progress(s, j)
     note(s, what, j, job.held, job.row, 0)
     stop(s, j, how)
+
+
+@inner
+def fail(s, j):  # type: ignore[no-untyped-def]
+    """A node of the job fails: the job goes back to its last checkpoint, and queues again once that is noticed."""
+    g = s.g[0]
+    job = s.jobs[j]
+    if job.stalls == 1:
+        # another node of a gang that has stopped already
+        return
+    settle(s, j)
+    unspent(s, j)
+    job.lost += job.fresh
+    job.undone += job.done - job.saved
+    job.done, job.written, job.fresh = job.saved, 0.0, 0.0
+    set_phase(s, j)
+    if job.saved == 0:
+        job.anew = job.ran
+    job.failures += 1
+    job.reload = 1
+    note(s, D_DOWN, j, job.held, job.row, 0)
+    if g.detect <= 0:
+        stop(s, j, A_DOWN)
+        return
+    job.state = SUSPENDING
+    job.rate = 0.0
+    job.stalls = 1
+    job.stopping = g.detect
+    schedule(s, j, g.now + g.detect, C_SUSPENDED)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpuctl.compiled.jit import inner
+from gpuctl.replay.engine.checkpoint_kernel import keep
 from gpuctl.replay.engine.event_heap_kernel import cancel
 from gpuctl.replay.engine.instant_kernel import go_on
 from gpuctl.replay.engine.job_life_kernel import enqueue, note, settle, unspent
@@ -72,6 +73,7 @@ def close(s, j, how):  # type: ignore[no-untyped-def]
     cancel(s, j)
     row = s.attempts[job.row]
     row.end, row.how = g.now, how
+    keep(s, j)
     s.queue_used[job.queue] -= job.held
     s.share_used[job.share] -= job.held
     g.running -= 1

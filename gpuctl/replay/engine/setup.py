@@ -21,6 +21,7 @@ from gpuctl.replay.engine.state import (
     State,
     wanted,
 )
+from gpuctl.replay.models.node_failures import NodeFailures
 from gpuctl.replay.models.resources import ASK, GPUS_ONLY, STOCK, UNBOUND, asks, stocks
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Settings:
         resources: what jobs ask for and nodes have, see `gpuctl.replay.models.resources`.
         slice_s: seconds of a turn of jobs that share GPUs by turns.
         switch_s: and of the switch between two turns, in which none makes progress.
+        failures: how nodes fail, and what jobs keep; None: nodes go down as the cluster says.
     """
 
     rates: Rates
@@ -68,6 +70,7 @@ class Settings:
     resources: tuple[str, ...] = GPUS_ONLY
     slice_s: float = SLICE_S
     switch_s: float = SWITCH_S
+    failures: NodeFailures | None = None
 
     def text(self) -> dict[str, Note]:
         """The settings as a report shows them."""
@@ -83,6 +86,8 @@ class Settings:
                 turn=literal(lasting(self.slice_s)),
                 switch=literal(lasting(self.switch_s)),
             )
+        if self.failures is not None:
+            texts |= self.failures.text
         return {
             **texts,
             "speed": self.rates.text,
@@ -127,10 +132,7 @@ def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
     g = records(1, GLOBAL)
     g.total = g.free = cluster.total_gpus
     g.left = n
-    g.limits = int(settings.limits)
-    g.slice, g.switch = settings.slice_s, settings.switch_s
-    g.mode = MODES[settings.mode or "now"]
-    g.storage = settings.overhead.storage
+    _set_rules(g, settings)
     types, pairs = settings.rates.types, settings.rates.pairs
     g.typed, g.paired = int(types is not None), int(pairs is not None)
     g.whole = biggest if settings.rates.by_fewest else 0
@@ -198,6 +200,15 @@ def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
     )
 
 
+def _set_rules(g: Any, settings: Settings) -> None:
+    g.limits = int(settings.limits)
+    g.slice, g.switch = settings.slice_s, settings.switch_s
+    g.mode = MODES[settings.mode or "now"]
+    g.storage = settings.overhead.storage
+    if settings.failures is not None:
+        g.failing, g.detect, g.restart = 1, settings.failures.detect, settings.failures.restart
+
+
 def _jobs(workload: Workload, settings: Settings, masks: NDArray[np.uint64]) -> Any:
     jobs = aligned_records(workload.size, JOB)
     jobs.submit = workload.submit
@@ -235,6 +246,9 @@ def _jobs(workload: Workload, settings: Settings, masks: NDArray[np.uint64]) -> 
     jobs.suspend, jobs.resume, jobs.move, jobs.charge = cost.suspend, cost.resume, cost.move, cost.charge
     jobs.epoch = cost.epoch
     jobs.bytes, jobs.link = cost.bytes, cost.link
+    jobs.every = np.inf
+    if settings.failures is not None:
+        jobs.every, jobs.write = settings.failures.every, settings.failures.write
     if workload.depends.size:
         jobs.parents = np.bincount(workload.depends[:, 0], minlength=workload.size)
         if workload.think is not None:

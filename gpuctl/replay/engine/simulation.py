@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -26,12 +28,14 @@ from gpuctl.replay.engine.state import (
     LOG,
     REJECTED,
     RUNNING,
+    STEPPED,
     SUSPENDING,
     WAITING,
 )
 from gpuctl.replay.inputs.time_limits import own
 from gpuctl.replay.models.decision_log import DecisionLog
 from gpuctl.replay.models.inference import as_lent, loan_counts, loan_notes
+from gpuctl.replay.models.node_failures import DAY_S
 from gpuctl.replay.models.records import Outcome
 from gpuctl.replay.models.resources import GPUS_ONLY
 from gpuctl.replay.models.traits import traits
@@ -44,6 +48,7 @@ if TYPE_CHECKING:
     from gpuctl.replay.engine.program import Program, Scheduler
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
+    from gpuctl.replay.models.node_failures import Outages
     from gpuctl.replay.models.records import Cluster, Workload
 
 MOST_DECISIONS = 2_000
@@ -92,6 +97,16 @@ class Simulation:
         self.workload = workload = own(workload, policy.params)
         self.notes = workload.notes[first_note:]
         self.cluster = cluster = policy.extended(cluster)
+        self.outages: Outages | None = None
+        if settings.failures is not None:
+            if policy.name == "recorded":
+                raise UsageError(
+                    "recorded: jobs run where and when the trace recorded them: no node fails",
+                    hint="omit --failures or this policy",
+                )
+            # nodes go down, which ones is not known yet
+            self.cluster = cluster = replace(cluster, down=np.zeros((0, 3)))
+            self.outages = settings.failures.outages(self._first)
         self.policy = policy
         self.settings = settings
         if settings.resources != GPUS_ONLY and not policy.resources:
@@ -106,11 +121,19 @@ class Simulation:
         self.never = never_starts(self.state, self.program)
         self.wall_s = 0.0
         self.loaded_gpu_s: float | None = None
+        self._started = -1
+        if self.outages is not None:
+            self._draw_on(self.outages)
 
     @property
     def now(self) -> float:
         """The simulation's present instant, in seconds."""
         return float(self.state.g[0].now)
+
+    @property
+    def _first(self) -> float:
+        """The first submission, in seconds."""
+        return float(self.workload.submit.min()) if self.workload.size else 0.0
 
     @property
     def left(self) -> int:
@@ -120,14 +143,41 @@ class Simulation:
     def advance(self, until: float = np.inf, steps: int = STEPS) -> bool:
         """Advance by a number of instants, up to `until`; false once there are none left."""
         begin = time.perf_counter()
+        drawn = np.inf if self.outages is None else self.outages.drawn_to
         with jit.interpreted(self.interpreted):
             status = self.program.advance(
-                self.state, float(until), min(steps, SLOW_STEPS) if self.interpreted else steps
+                self.state, float(min(until, drawn)), min(steps, SLOW_STEPS) if self.interpreted else steps
             )
         if status == GROW:
             grow(self.state)
+        if status == ENDED and self.outages is not None and drawn < until and self._draw_on(self.outages):
+            status = STEPPED
         self.wall_s += time.perf_counter() - begin
         return status != ENDED
+
+    def _draw_on(self, outages: Outages) -> bool:
+        """Draw the failures of the time to come; false if the replay has ended or will never change."""
+        s, g = self.state, self.state.g[0]
+        begin = outages.drawn_to
+        moves = g.running > 0 or g.heap > 0 or g.arrival < s.arrivals.size or g.machine < s.machine_t.size
+        if not g.left or (not moves and self._started == int(g.attempts)):
+            # nothing runs, arrives or is repaired, and nothing has started since the last time
+            return False
+        self._started = int(g.attempts)
+        events = outages.until(begin + max(DAY_S, (begin - self._first) / 2))
+        t, node, up = zip(*events, strict=True) if events else ((), (), ())
+        left = slice(int(g.machine), None)
+        s.put(
+            machine_t=np.concatenate([s.machine_t[left], np.array(t, np.float64)]),
+            machine_node=np.concatenate([s.machine_node[left], np.array(node, np.int64)]),
+            machine_up=np.concatenate([s.machine_up[left], np.array(up, np.int64)]),
+        )
+        g.machine = 0
+        if s.machine_t.size:
+            # a node that is back at once is two lines in the log
+            g.at_once = max(int(g.at_once), 2 * int(np.unique(s.machine_t, return_counts=True)[1].max()))
+        grow(s)
+        return True
 
     def run(self, progress: Callable[[int, int, float], None] | None = None) -> None:
         """Run to the end.
@@ -191,6 +241,9 @@ class Simulation:
         return float((np.maximum(whole[later] - whole[first] - left, 0.0) * jobs.gpus).sum())
 
     def _stop(self, what: str, hint: str) -> NoReturn:
+        if self.outages is not None:
+            hint = "jobs that take longer than their nodes last never end: more checkpoints (--checkpoint 3600), or a "
+            hint += "lower rate of failures"
         raise InputError(
             f"{self.policy.name}: {what} by second {self.now:g}, and {self.left} of {self.workload.size} jobs have not "
             "ended",
@@ -209,6 +262,7 @@ class Simulation:
         twin.never = self.never
         twin.state = self.state.copy()
         twin.program = self.program.copy()
+        twin.outages, twin._started = copy.deepcopy(self.outages), self._started
         twin.wall_s, twin.loaded_gpu_s = 0.0, self.loaded_gpu_s
         return twin
 
@@ -250,14 +304,22 @@ class Simulation:
             kind=self.policy.name,
             turns=turns,
             by_traits=by_traits,
-            cluster=as_lent(self.cluster, loans) if loans is not None else self.cluster,
+            cluster=self._used(loans),
             counts={
                 **getattr(self.program, "counts", {}),
                 **({} if loans is None else loan_counts(self.cluster, loans, self.now)),
+                **({} if self.outages is None else {"injected": int(self.state.g[0].injected)}),
             },
             loaded_gpu_s=self.loaded_gpu_s,
             never=self.never,
         )
+
+    def _used(self, loans: list[tuple[float, int, bool]] | None) -> Cluster:
+        """The nodes, down when they failed or were not on loan."""
+        cluster = self.cluster
+        if self.outages is not None:
+            cluster = replace(cluster, down=self.outages.seen(self.now))
+        return cluster if loans is None else as_lent(cluster, loans)
 
     def _jobs(self) -> pl.DataFrame:
         s, w = self.state, self.workload
@@ -291,7 +353,7 @@ class Simulation:
                 "run_s": ran,
                 "work_s": total,
                 "gpu_s": jobs.attained + since * jobs.counted,
-                "overhead_gpu_s": jobs.overhead.copy(),
+                "overhead_gpu_s": jobs.overhead + jobs.wrote + jobs.stalled,
                 "lost_gpu_s": jobs.lost.copy(),
                 "preemptions": jobs.preempts.astype(np.int64),
                 "attempts": jobs.attempts.astype(np.int64),
@@ -303,7 +365,15 @@ class Simulation:
                 "nodes": nodes.astype(np.int64),
                 "state": pl.Series(words.tolist(), dtype=pl.String),
             }
-        ).with_columns(pl.col("start_s", "end_s", "jct_s", "t10_s").fill_nan(None))
+        ).with_columns(pl.col("start_s", "end_s", "jct_s", "t10_s").fill_nan(None), **self._of_failures(jobs))
+
+    def _of_failures(self, jobs: Any) -> dict[str, pl.Series]:
+        """What failures of nodes cost each job."""
+        if self.outages is None:
+            return {}
+        names = {"wrote": "checkpoint_gpu_s", "load": "load_gpu_s", "stalled": "stalled_gpu_s", "undone": "lost_s"}
+        found = {name: pl.Series(jobs[field].copy()) for field, name in names.items()}
+        return found | {"interruptions": pl.Series(jobs.failures.astype(np.int64))}
 
     def _give_up(self, *names: str) -> None:
         self.state.put(**{name: (0,) * self.state.fields[name][1] for name in names})

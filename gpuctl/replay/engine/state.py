@@ -139,6 +139,19 @@ JOB = np.dtype(
         ("pack", "f8"),  # speed next to a job on the same GPUs
         ("next_guest", "i8"),
         ("sliced", "i8"),  # as a host: time slices rather than packed
+        # ---- failures of nodes
+        ("every", "f8"),  # seconds of progress between checkpoints that survive them; inf: there are none
+        ("write", "f8"),  # seconds without progress to write one
+        ("saved", "f8"),  # what `done` was at the last one
+        ("written", "f8"),  # seconds into the one that is being written
+        ("fresh", "f8"),  # GPU-seconds of progress since
+        ("wrote", "f8"),  # GPU-seconds of writes
+        ("load", "f8"),  # GPU-seconds of starts after failures, part of `overhead`
+        ("stalled", "f8"),  # GPU-seconds held from a failure until it is noticed
+        ("undone", "f8"),  # seconds of progress that failures undid
+        ("failures", "i8"),  # interruptions by failures
+        ("reload", "i8"),  # 1: its last checkpoint is yet to be loaded after a failure
+        ("stalls", "i8"),  # 1: a node has failed, which is not noticed yet
     ],
     align=True,
 )
@@ -238,6 +251,10 @@ GLOBAL = np.dtype(
         ("paced", "i8"),  # 1: the policy sets the speeds of jobs itself, see `crowd_kernel.set_turn`
         ("turns", "i8"),
         ("whole", "i8"),  # GPUs of the largest node, if gangs on the fewest nodes of one rack count as on one; 0: else
+        ("failing", "i8"),  # 1: nodes that go down fail, and jobs go back to checkpoints of their own
+        ("detect", "f8"),  # seconds until a failure is noticed
+        ("restart", "f8"),  # seconds without progress at the start after one
+        ("injected", "i8"),  # failures of nodes that were up
     ],
     align=True,
 )
@@ -259,7 +276,7 @@ class State(Bundle):
     arrive_t = floats()  # that second
     machine_t = floats()  # seconds at which nodes go down or come up
     machine_node = ints()  # node
-    machine_up = ints()  # 1 or 0
+    machine_up = ints()  # 1 or 0; 2: its jobs fail, and it is back at once
     bits = words(3)  # [classes, most GPUs + 1, words]: a bit per node of a class with this many GPUs free
     count = ints(2)  # [classes, most GPUs + 1]: their number
     class_free = ints()  # [classes]: GPUs free

@@ -22,8 +22,9 @@ from gpuctl import __version__
 from gpuctl.core.file_io import MOST_SMALL, read_whole
 from gpuctl.core.plugins import split_file
 from gpuctl.replay.inputs import clusters, transforms
+from gpuctl.replay.models.node_failures import FailureOptions
 from gpuctl.replay.policies import label, origin
-from gpuctl.replay.results import comparison
+from gpuctl.replay.results import comparison, failures
 from gpuctl.replay.results.intervals import stretches
 from gpuctl.replay.results.metrics import summary
 from gpuctl.replay.run import replay
@@ -34,8 +35,10 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Cluster, Outcome, Workload
 
 
-FIGURES = 3
+FIGURES = 4
 """Version of the figures, raised whenever they change, so that older saved cells are not reused."""
+OF_FAILURES = ("failures", "checkpoint")
+"""Factors that are attributes of `gpuctl.replay.models.node_failures.FailureOptions`."""
 STRETCHES = "stretches"
 """Name of the number of independent stretches of a replay: `gpuctl.replay.results.intervals.stretches`."""
 UNCHANGED = ("unchanged_s", "vs_unchanged_s", "vs_unchanged_low_s", "vs_unchanged_high_s", "unchanged_stretches")
@@ -49,7 +52,8 @@ class Cell:
     Attributes:
         policy: as ``--policy`` names it.
         params: its parameters as texts; those that vary are also in `factors`.
-        factors: what varies, by name: ``scale_load``, ``add_nodes``, ``POLICY.PARAMETER``; values as texts.
+        factors: what varies, by name: ``scale_load``, ``add_nodes``, ``failures``, ``checkpoint``,
+            ``POLICY.PARAMETER``; values as texts.
         seed: of the jobs that are drawn, and of stochastic policies.
     """
 
@@ -139,6 +143,8 @@ def run(base: Base, cell: Cell) -> dict[str, Any]:
     workload, cluster = _changed(base, cell)
     outcome = _replayed(base, cell, workload, cluster)
     figures = summary(outcome, workload, cluster, warmup=base.warmup) | {STRETCHES: stretches([outcome])}
+    if base.models.get("failures") is not None or any(name in OF_FAILURES for name, _ in cell.factors):
+        figures |= failures.figures(outcome, cluster)
     if base.unchanged is None:
         return figures
     if not base.changes(cell):
@@ -150,7 +156,8 @@ def run(base: Base, cell: Cell) -> dict[str, Any]:
 def unchanged_cell(base: Base, cell: Cell) -> Cell:
     """Return the cell of `Base.unchanged` that a cell is compared with: same policy and seed, no change."""
     own = base.own_params.get(label(cell.policy))
-    return Cell(cell.policy, cell.params if own is None else tuple(sorted(own.items())), (), cell.seed)
+    kept = tuple((name, value) for name, value in cell.factors if name in OF_FAILURES)
+    return Cell(cell.policy, cell.params if own is None else tuple(sorted(own.items())), kept, cell.seed)
 
 
 def changed_factors(cell: Cell) -> tuple[tuple[str, str], ...]:
@@ -185,9 +192,11 @@ def _keep(base: Base, cell: Cell, outcome: Outcome) -> None:
 
 
 def _replayed(base: Base, cell: Cell, workload: Workload, cluster: Cluster) -> Outcome:
-    [outcome] = replay(
-        workload, cluster, [(cell.policy, dict(cell.params))], seed=cell.seed, processes=1, **base.models
-    )
+    models = dict(base.models)
+    given = {name: value for name, value in cell.factors if name in OF_FAILURES}
+    if given:
+        models["failures"] = dataclasses.replace(models.get("failures") or FailureOptions("0"), **given)
+    [outcome] = replay(workload, cluster, [(cell.policy, dict(cell.params))], seed=cell.seed, processes=1, **models)
     return outcome
 
 

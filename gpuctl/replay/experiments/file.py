@@ -23,7 +23,7 @@ _KEYS = (
     "input", "cluster", "inference", "inference_load", "policies", "factors", "seeds", "blocks", "measures", "baseline",
 )  # fmt: skip
 _POLICY_KEYS = ("policy", "label", "params")
-_FACTORS = {"scale_load": "--scale-load", "add_nodes": "--add-nodes"}
+_FACTORS = ("scale_load", "add_nodes", "failures", "checkpoint")
 _MOST_BYTES = 1 << 20
 _HINT = "docs/how-to/replay.md#an-experiment-file has an example"
 
@@ -96,7 +96,7 @@ def read(path: Path) -> ExperimentFile:
     factors = of.table(found, "factors", "")
     if "add_servers" in factors:  # its name until version 0.2
         factors = {"add_nodes" if key == "add_servers" else key: value for key, value in factors.items()}
-    of.known(factors, tuple(_FACTORS), "factors.")
+    of.known(factors, _FACTORS, "factors.")
     blocks = of.one_of(found, "blocks", BLOCKS)
     labels = [each.label for each in policies]
     twice = next((each for each in labels if labels.count(each) > 1), None)

@@ -14,9 +14,11 @@ from gpuctl.core.notes import note
 from gpuctl.core.results import Column, ResultTable
 from gpuctl.replay.experiments.cells import STRETCHES, UNCHANGED
 from gpuctl.replay.policies import label
+from gpuctl.replay.results import failures
 from gpuctl.replay.results.columns import columns
 from gpuctl.replay.results.intervals import of_draws
 from gpuctl.replay.results.model_error import wider
+from gpuctl.replay.results.result_tables import documented
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +35,8 @@ MEANS = (LEADING, "wait_p95_s", "jct_mean_s", "jct_p95_s", "utilization_pct", "m
 """The figures that the summary shows."""
 MEASURES = tuple(c.name for c in columns("replay_summary") if c.name not in {"policy", "oracle"})
 """All figures."""
+OF_FAILURES = ("interruptions", "ettr", "ettr_running", "lost_gpu_hours")
+"""The same, where nodes fail."""
 CONFIDENCE = 0.95
 
 _OF_TRACE = (
@@ -242,11 +246,15 @@ def tables(
     resample: str = "none",
     error: float | None = None,
     notes: tuple[Note, ...] = (),
-) -> tuple[ResultTable, ResultTable]:
-    """Return ``experiments_summary`` and ``experiments``; see `gpuctl.replay.experiments.result.result`."""
+) -> tuple[ResultTable, ...]:
+    """Return ``experiments_summary``, ``replay_failures`` if nodes fail, and ``experiments``.
+
+    See `gpuctl.replay.experiments.result.result`.
+    """
     frame = rows(cells, figures, resample=resample, error=error)
     factors = list(dict.fromkeys(name for cell in cells for name, _ in cell.factors))
-    shown = tuple(dict.fromkeys((*MEANS, *measures)))
+    fails = "interruptions" in frame.columns
+    shown = tuple(dict.fromkeys((*MEANS, *(OF_FAILURES if fails else ()), *measures)))
     short = summarized(frame, factors, baseline, shown, resample=resample, error=error)
     seeds = frame["seed"].n_unique()
     population = note(
@@ -254,6 +262,7 @@ def tables(
         cells=frame.height,
         seeds=seeds,
     )
+    more = (_failures(frame, factors),) if fails else ()
     return (
         replace(
             _table(
@@ -268,10 +277,27 @@ def tables(
             charts=_charts(drawn_over(frame, factors), tuple(measures) or DRAWN),
             key_columns=tuple(name for name in ("policy", *factors, *_KEYS) if name in short.columns),
         ),
+        *more,
         _table(
             "experiments", "Every replay of the experiment", frame, population, factors, detail=True, resample=resample
         ),
     )
+
+
+def _failures(frame: pl.DataFrame, factors: Sequence[str]) -> ResultTable:
+    """``replay_failures``: a row a replay."""
+    known = [column.name for column in columns("replay_failures")]
+    own = frame.select("policy", *factors, *(name for name in known if name != "policy"))
+    population = note("{cells:,} replay{cells||s}, all jobs counted.", cells=own.height)
+    table = documented(
+        "replay_failures", own, population, section="experiments", title=failures.TITLE, question=failures.QUESTION,
+        notes=failures.NOTES,
+    )  # fmt: skip
+    varied = tuple(Column(name, "-", "Factor, as on the command line.") for name in factors)
+    return replace(
+        table, columns=(table.columns[0], *varied, *table.columns[1:]), frame=own,
+        key_columns=("policy", *factors, *table.key_columns[1:]),
+    )  # fmt: skip
 
 
 def _table(
@@ -285,7 +311,7 @@ def _table(
     resample: str,
 ) -> ResultTable:
     over = _INTERVALS[resample]
-    known = {column.name: column for column in columns("replay_summary")}
+    known = {column.name: column for name in ("replay_failures", "replay_summary") for column in columns(name)}
     described = tuple(known.get(column) or _column(column, known, factors, over) for column in frame.columns)
     question = "How do the policies compare as the load, the nodes and the parameters change?"
     return ResultTable(name, "experiments", title, question, population, (), described, frame, detail=detail)

@@ -59,6 +59,7 @@ def read_trace(
     own_cluster: bool = True,
     resources: tuple[str, ...] = GPUS_ONLY,
     failures: pl.DataFrame | None = None,
+    failing: bool = False,
 ) -> tuple[Workload, Cluster]:
     """Read the replayable jobs of one cluster of a store, and the cluster's own nodes.
 
@@ -94,6 +95,7 @@ def read_trace(
         resources: what counts, see `gpuctl.replay.models.resources`; if not GPUs alone, jobs and nodes without GPUs are
             included.
         failures: why attempts failed, as `gpuctl.replay.inputs.why_failed` takes it; None: not known.
+        failing: nodes will fail in the replay: an attempt that ended because its node was lost goes on in the next one.
 
     Returns:
         jobs, and nodes (none if the log names none). Second 0 is the earliest submission, rounded down to a whole
@@ -107,12 +109,13 @@ def read_trace(
     trace, uneven = of_containers(read_rows(store, cluster_name, NO_QUEUE))
     trace, resized = of_resized(trace)
     cpu_too = resources != GPUS_ONLY
+    trace, spared = _without_lost_nodes(trace) if failing else (trace, [])
     rows, segments, notes = _jobs(trace, work, cpu_jobs=cpu_too)
     machines, machine_notes = _machines(trace, cpu_nodes=cpu_too)
     origin_c = math.floor(rows["submit_c"][0])
     workload, more = _workload(trace, rows, segments, machines, origin_c)
     why = None if failures is None else why_failed(rows, segments, failures)
-    workload = dataclasses.replace(workload, notes=(*notes, *uneven, *resized, *more), failures=why)
+    workload = dataclasses.replace(workload, notes=(*notes, *uneven, *resized, *spared, *more), failures=why)
     cluster = _cluster(trace, machines, machine_notes, workload, (quotas or {}, racks or {}))
     if own_cluster and cluster.total_gpus:
         large = unplaceable(workload, cluster, resources)
@@ -125,6 +128,21 @@ def read_trace(
             if not workload.size:
                 raise InputError(f"{trace.name}: every job is larger than the nodes that the log names")
     return workload, cluster
+
+
+def _without_lost_nodes(trace: Rows) -> tuple[Rows, list[Note]]:
+    """The trace as if no attempt had lost its node: such an attempt counts as preempted, and the job's work goes on."""
+    lost = pl.col("state") == State.NODE_FAIL
+    count = trace.attempts.filter(lost).height
+    state = pl.when(lost).then(pl.lit(State.PREEMPTED.value)).otherwise(pl.col("state").cast(pl.String))
+    kind = trace.attempts.schema["state"]
+    text = note(
+        "{count:,} attempt{count||s} ended because a node was lost: {count|its work goes|their work goes} on after "
+        "{count|it|them}, as nodes fail in the replay itself",
+        count=count,
+    )
+    notes = [text] if count else []
+    return dataclasses.replace(trace, attempts=trace.attempts.with_columns(state=state.cast(kind))), notes
 
 
 def _jobs(trace: Rows, work: Work, *, cpu_jobs: bool) -> tuple[pl.DataFrame, pl.DataFrame, list[Note]]:

@@ -297,7 +297,10 @@ class Outcome:
             ``max_gpus`` (the most it held), ``t10_s`` (from submission until a tenth of its work was done; null never),
             ``changes`` (number of changes of GPUs), ``least_gpus`` and
             ``most_gpus`` (between which the policy may choose), ``nodes`` (of the last attempt), ``state``:
-            finished | running | waiting | held | unplaceable | rejected; times that never came are null.
+            finished | running | waiting | held | unplaceable | rejected; times that never came are null. If nodes
+            fail: ``interruptions``, ``lost_s`` (seconds of progress that failures undid), and of ``overhead_gpu_s``
+            ``checkpoint_gpu_s`` (writes), ``load_gpu_s`` (starts after failures), ``stalled_gpu_s`` (until failures
+            were noticed).
         attempts: one row per allocation of a gang: ``job`` (number), ``attempt`` (0-based), ``start_s``, ``end_s``
             (null: still held them at the end), ``end``: finished | failed | preempted | machine_down | migrated |
             resized | lease | time_limit | reclaimed | running, ``gpus``, ``shared`` (it began on GPUs of another job),

@@ -164,11 +164,13 @@ _JOB = (
      "Themis' paper's, small for small jobs."),
     ("rho_demand", "JCT / (work x mean over its life of max(1, GPUs that unfinished jobs request / GPUs)): Themis' "
      "authors' simulator's."),
+    ("interruptions", "Times that a failure of a node interrupted it; only with --failures.", "-"),
+    ("lost_s", "Seconds of its work that failures undid; only with --failures."),
     ("backfilled", "Whether a pass of backfill started it from behind a waiting job; empty under policies that do not "
      "say. Only where one does (mirage)."),
 )  # fmt: skip
 
-OPTIONAL = ("backfilled", "model_error_s")
+OPTIONAL = ("backfilled", "model_error_s", "interruptions", "lost_s")
 """Columns that a table has only if they have values."""
 
 _TRAITS = (
@@ -314,6 +316,33 @@ _PREEMPTIONS = (
     ("cost", "What a preemption, a resize and a migration cost."),
 )  # fmt: skip
 
+_FAILURES = (
+    _POLICY,
+    ("seed", "Seed of the failures.", "-"),
+    ("injected", "Failures of nodes that were up, whether or not a job ran there.", "-"),
+    ("interruptions", "Times that one interrupted a job.", "-"),
+    ("jobs_interrupted", "Jobs interrupted at least once.", "jobs"),
+    ("run_h", "Time on GPUs, all jobs.", "h"),
+    ("mttf_h", "run_h / interruptions: mean running time of a job to an interruption; empty without one.", "h"),
+    ("ettr", "productive_gpu_hours / (GPU-hours held + GPU-hours that jobs queued for their gang's GPUs). The queue "
+     "counts from the second at which a job could start.", "-"),
+    ("ettr_running", "productive_gpu_hours / GPU-hours held.", "-"),
+    ("gpu_hours", "GPUs of all nodes x the measured time: the sum of the eight columns that follow.", "GPU-h"),
+    ("productive_gpu_hours", "GPU-hours held with progress that was kept.", "GPU-h"),
+    ("checkpoint_gpu_hours", "GPU-hours in which jobs wrote checkpoints (--checkpoint-write).", "GPU-h"),
+    ("load_gpu_hours", "GPU-hours without progress at starts after a failure (--restart).", "GPU-h"),
+    ("lost_gpu_hours", "GPU-hours of progress since the last complete checkpoint that was lost and repeated; with "
+     "--mode abort also what preemptions lost.", "GPU-h"),
+    ("stalled_gpu_hours", "GPU-hours held between a failure and its detection (--detect).", "GPU-h"),
+    ("preemption_gpu_hours", "GPU-hours without progress for preemptions, migrations and resizes, and until gangs were "
+     "complete.", "GPU-h"),
+    ("down_gpu_hours", "GPU-hours of nodes that were down, from the detection of their failure to their repair.",
+     "GPU-h"),
+    ("idle_gpu_hours", "GPU-hours of nodes that were up without a job.", "GPU-h"),
+    ("second_order_preemptions", "Preemptions for a job that a failure had interrupted: it started on a node of the "
+     "preempted job at the second at which that left.", "preemptions"),
+)  # fmt: skip
+
 
 _DEADLINES = (
     _POLICY,
@@ -355,6 +384,7 @@ _TABLES: dict[str, tuple[tuple[str, ...], ...]] = {
     "replay_fairness": _FAIRNESS,
     "replay_rho_cdf": _RHO_CDF,
     "replay_preemptions": _PREEMPTIONS,
+    "replay_failures": _FAILURES,
     "replay_deadlines": _DEADLINES,
     "replay_jobs": _JOB,
     "replay_traits": _TRAITS,

@@ -38,6 +38,10 @@ KEY_COLUMNS = {
         "policy", "jobs", "jobs_preempted", "preempted_pct", "preemptions", "most_of_a_job", "overhead_gpu_h",
         "lost_gpu_h",
     ),
+    "replay_failures": (
+        "policy", "seed", "interruptions", "mttf_h", "ettr", "ettr_running", "productive_gpu_hours",
+        "lost_gpu_hours", "down_gpu_hours",
+    ),
     "replay_unfinished": ("policy", "job", "state", "queue", "user", "gpus", "wait_s", "reason"),
 }  # fmt: skip
 """Columns that a page shows of wide tables."""

@@ -52,6 +52,7 @@ class Replays:
     window: tuple[float, float] | None = None
     unchanged: Unchanged | None = None
     nearness: Nearness | None = None
+    failure_seed: int = 0
 
     @property
     def jobs(self) -> Note:

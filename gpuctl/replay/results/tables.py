@@ -14,7 +14,16 @@ from gpuctl.core.notes import NONE, NamedValue, Note, listed, literal, note, tog
 from gpuctl.core.results import Analysis, ResultTable
 from gpuctl.replay.models.never import BEHIND, why_left
 from gpuctl.replay.models.traits import TRAITS, traits
-from gpuctl.replay.results import comparison, deadlines, elastic_changes, fairness, gantt, metrics, timelines
+from gpuctl.replay.results import (
+    comparison,
+    deadlines,
+    elastic_changes,
+    failures,
+    fairness,
+    gantt,
+    metrics,
+    timelines,
+)
 from gpuctl.replay.results.exact_sums import total
 from gpuctl.replay.results.model_error import nearness, widen
 from gpuctl.replay.results.result_tables import documented as _table
@@ -84,6 +93,7 @@ def result(
     unchanged: Unchanged | None = None,
     own: OwnRules | None = None,
     traced: bool = False,
+    failure_seed: int = 0,
 ) -> Analysis:
     """Return all results of a replay.
 
@@ -104,6 +114,7 @@ def result(
         unchanged: replays without what options change, to compare with.
         own: replays of the unchanged trace, which measure the model's error.
         traced: whether the jobs come from a trace, so that the model's error must be reported.
+        failure_seed: seed of the failures of nodes.
 
     Raises:
         UsageError: no outcome has the name of the baseline, or nothing was replayed in the window.
@@ -113,7 +124,17 @@ def result(
     if chosen is None:
         raise UsageError(f"no policy {baseline!r} in this replay; it has: {', '.join(o.policy for o in named)}")
     replays = Replays(
-        named, workload, cluster, chosen, warmup, resamples, seed, window, unchanged, nearness(own) if traced else None
+        named,
+        workload,
+        cluster,
+        chosen,
+        warmup,
+        resamples,
+        seed,
+        window,
+        unchanged,
+        nearness(own) if traced else None,
+        failure_seed,
     )
     compared = len(named) > 1 or against_recorded or unchanged is not None
     absent = set() if len(named) > 1 else {"replay_vs_baseline"}
@@ -121,6 +142,7 @@ def result(
     absent |= {"replay_vs_unchanged"} if unchanged is None else set()
     absent |= set() if any(o.by_traits for o in named) else {"replay_traits"}
     absent |= set() if len(named) > 1 or any(o.by_traits for o in named) else {"replay_fairness", "replay_rho_cdf"}
+    absent |= set() if failures.failing(named) else {"replay_failures"}
     absent |= set() if deadlines.there(named, workload) else {"replay_deadlines"}
     absent |= set() if elastic_changes.changed(named) else {"replay_changes"}
     absent |= set() if elastic_changes.resized(named) else {"replay_gpus"}
@@ -517,6 +539,7 @@ _MAKERS: dict[str, Callable[[Replays], ResultTable]] = {
     "replay_by_size": _by_size,
     "replay_by_queue": _by_queue,
     "replay_preemptions": _preemptions,
+    "replay_failures": failures.table,
     "replay_deadlines": deadlines.table,
     "replay_jct_cdf": _jct_cdf,
     "replay_wait_cdf": _wait_cdf,

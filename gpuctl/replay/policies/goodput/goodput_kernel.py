@@ -6,6 +6,7 @@ import numpy as np
 
 from gpuctl.compiled.bundles import Bundle, floats, ints, rows
 from gpuctl.compiled.jit import compiled, inner
+from gpuctl.replay.engine.checkpoint_kernel import reload_cost
 from gpuctl.replay.engine.crowd_kernel import set_turn
 from gpuctl.replay.engine.job_life_kernel import begin, note, rate_of, settle, take
 from gpuctl.replay.engine.loop_kernel import loop
@@ -315,7 +316,7 @@ def _start(s, j, cost, reason):  # type: ignore[no-untyped-def]
     s.g[0].waiting -= 1
     gpus = take(s, j, 0)
     note(s, D_START, j, gpus, s.jobs[j].row, reason)
-    begin(s, j, cost)
+    begin(s, j, cost + reload_cost(s, j))
 
 
 @inner
