@@ -11,7 +11,7 @@
 -- column: down_planned_h | node-h | in planned ones
 -- column: outages | outages | unplanned, that began
 -- column: mttr_h | h | mean time to repair of closed outages
--- column: repair_p50_h | h | median
+-- column: repair_p50_h | h | median; with over a tenth of the outages open, of the Kaplan-Meier curve
 -- column: repair_p90_h | h | 90th percentile
 -- column: lower_limit | outages | lower control limit
 -- column: upper_limit | outages | upper control limit

@@ -14,9 +14,12 @@
 -- column: low | 1/1000 node-days | lower end of the 95 % interval
 -- column: high | 1/1000 node-days | upper end
 -- column: per_gpu_year | 1/GPU-year | failures
+-- column: dispersion | - | variance of nodes' failures over their mean; above 1.5 nodes differ, or faults are counted twice
+-- column: spread_low | 1/1000 node-days | where dispersion is above 1.5: lower end of a 95 % interval from draws of whole nodes
+-- column: spread_high | 1/1000 node-days | upper end
 -- column: homogeneity_p | - | probability of groups at least as different by chance
 -- column: basis | - | attempts or events
-SELECT "by", "group", failures, failures_high, node_days, per_1000_node_days, low, high, per_gpu_year, homogeneity_p,
-       basis
+SELECT "by", "group", failures, failures_high, node_days, per_1000_node_days, low, high, per_gpu_year, dispersion,
+       spread_low, spread_high, homogeneity_p, basis
 FROM base_reliability_failure_rates
 ORDER BY position

@@ -15,8 +15,9 @@
 -- column: gpu_hours_low | GPU-h | of those that evidence shows
 -- column: gpu_hours_high | GPU-h | with the unknown ones
 -- column: median_run_h | h | median run time of these attempts
+-- column: narrowed_by | - | of unknown: what is not loaded and would show more, the most useful first
 -- chart: bars x=cause y=gpu_hours title="GPU-hours of attempts, by what ended them"
 SELECT cause, attempts, jobs, incidents, attempts_low, attempts_high, gpu_hours, gpu_hours_low, gpu_hours_high,
-       median_run_h
+       median_run_h, narrowed_by
 FROM base_reliability_interruptions
 ORDER BY position

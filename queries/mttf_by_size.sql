@@ -15,6 +15,8 @@
 -- column: mttf_low_h | h | lower end of the 95 % interval
 -- column: mttf_high_h | h | upper end
 -- column: km_median_h | h | median of the Kaplan-Meier curve; empty where it stays above one half
+-- column: km_gap | - | largest distance of that curve from a constant rate, at quartiles of 20 or more failures
+-- column: early_p | - | two-sided probability of the failures in the first half hour at the later rate
 -- column: model_mttf_h | h | by the rate of nodes
 -- column: model_low_h | h | lower end, of the rate's interval
 -- column: model_high_h | h | upper end
@@ -24,6 +26,6 @@
 -- column: partial_node | - | whether it has a part of a node: the model is a lower bound there
 -- column: kind | - | measured, modelled (no interruption seen) or extrapolated (size not seen)
 SELECT gpus, nodes, attempts, run_h, interruptions, interruptions_high, mttf_h, mttf_low_h, mttf_high_h, km_median_h,
-       model_mttf_h, model_low_h, model_high_h, with_common_h, expected, fit_p, partial_node, kind
+       km_gap, early_p, model_mttf_h, model_low_h, model_high_h, with_common_h, expected, fit_p, partial_node, kind
 FROM base_reliability_mttf_by_size
 ORDER BY position

@@ -2,11 +2,11 @@
 -- section: reliability
 -- order: 110
 -- question: How many GPU-hours would another set-up have saved?
--- population: The failures that were recorded. Estimates overlap: do not add them. Under 5 incidents only the range means anything.
+-- population: The failures that were recorded. Estimates overlap: do not add them. Under 5 incidents there is a range only. The worst nodes of a month are chosen by the other months, by rates drawn to the mean (gamma prior), so that luck does not choose them.
 -- needs: placements
 -- column: what | - | the change
 -- column: setting | - | its size
--- column: saved_gpu_hours | GPU-h | saved; empty of spare nodes
+-- column: saved_gpu_hours | GPU-h | saved, less what the change costs; empty of spare nodes
 -- column: low | GPU-h | lower end
 -- column: high | GPU-h | upper end
 -- column: assumption | - | what it rests on

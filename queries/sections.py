@@ -16,7 +16,20 @@ SECTIONS = (
 )
 """Key and heading of each section, in display order."""
 
-REFERENCES = ("atc19", "helios", "acme", "pai", "openb", "spot", "supercloud", "traces", "kokolis25", "llama3")
+REFERENCES = (
+    "atc19",
+    "helios",
+    "acme",
+    "pai",
+    "openb",
+    "spot",
+    "supercloud",
+    "traces",
+    "kokolis25",
+    "llama3",
+    "delta",
+    "reliability",
+)
 """Published values for ``--reference NAME``."""
 
 FORMER_NAMES = {"failure_machines": "failure_nodes", "gpu_util_by_servers": "gpu_util_by_nodes"}

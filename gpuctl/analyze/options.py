@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from gpuctl.core.job_filter import EVERY_JOB, JobFilter
+from gpuctl.reliability.choices import DEFAULT, Choices
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,6 +32,7 @@ class Options:
         prices: prices of GPU-hours, by type, account and date.
         forgive: states of attempts that are not charged.
         idle_below: mean GPU utilization, %, below which a job counts as idle.
+        reliability: counting rules and assumptions of the reliability tables.
         brief: leave empty the figures of users, queues and accounts that need GPU telemetry: the first screen has none
             of them.
         reference: a key of `registry.REFERENCES`, or None.
@@ -55,6 +57,7 @@ class Options:
     prices: tuple[Price, ...] = ()
     forgive: tuple[str, ...] = ()
     idle_below: float = 5.0
+    reliability: Choices = DEFAULT
     brief: bool = False
     reference: str | None = None
     sections: tuple[str, ...] = ()

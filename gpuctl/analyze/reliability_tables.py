@@ -9,8 +9,20 @@ import polars as pl
 from gpuctl.analyze import shared_sql
 from gpuctl.analyze.failure_table import Words, judge, kept_lines
 from gpuctl.joblogs.evidence import Facts as Scheduler
-from gpuctl.reliability import availability, facts, interruptions, lemons, rates, survival, what_ifs
-from gpuctl.reliability.causes import SYMPTOMS
+from gpuctl.reliability import (
+    availability,
+    changes,
+    facts,
+    gaps,
+    interruptions,
+    lemons,
+    rates,
+    regression,
+    survival,
+    what_ifs,
+)
+from gpuctl.reliability.causes import SYMPTOMS, reason_of_line
+from gpuctl.reliability.choices import DEFAULT, Choices
 from gpuctl.reliability.training_time import Accounts, Assumed
 
 if TYPE_CHECKING:
@@ -29,11 +41,15 @@ TABLES = (
     "xids",
     "checkpoint_advice",
     "reliability_whatif",
+    "failure_rate_ratios",
+    "failure_gaps",
+    "failure_changes",
 )
 NAMES = tuple(f"reliability_{name}" for name in TABLES)
 _TEXTS = frozenset({
     "basis", "by", "cause", "class", "component", "evidence", "gpu_type", "group", "job", "kind", "lemon", "link",
-    "machine", "meaning", "period", "run", "signal", "state", "user", "what", "setting", "assumption",
+    "machine", "meaning", "period", "run", "signal", "state", "user", "what", "setting", "assumption", "narrowed_by",
+    "cleared", "against", "finding", "change",
 })  # fmt: skip
 _EVENTS = (
     "SELECT machine, epoch(from_ts) AS from_s, epoch(to_ts) AS to_s, state, reason FROM machine_events "
@@ -43,17 +59,19 @@ _XIDS = (
     "SELECT machine, epoch(ts) AS ts_s, pci_bus_id AS device, code AS xid, text AS message FROM gpu_events "
     "WHERE cluster = $cluster AND signal = 'xid' AND origin = 'log' AND machine IS NOT NULL"
 )
+_REGISTERED = "SELECT min(value::DOUBLE) FROM settings WHERE cluster = $cluster AND name = 'slurm.registered'"
 _OPTIONS = "SELECT job, option, value FROM submit_options WHERE cluster = $cluster"
 _PLACES = "SELECT number, machine, gpus FROM base_placements WHERE gpus > 0"
 
 
-def build(store: Store, cluster: str, table: Table) -> None:
+def build(store: Store, cluster: str, table: Table, choices: Choices = DEFAULT) -> None:
     """Create ``base_reliability_X`` for each X of `TABLES`.
 
     Args:
         store: open, only read; base_jobs, base_attempts, base_placements and base_machines exist.
         cluster: the cluster.
         table: the signatures with which logs were scanned.
+        choices: of the user.
     """
     chosen = {"cluster": cluster}
     attempts = store.frame(shared_sql.base_sql("reliability_attempts"), chosen)
@@ -71,22 +89,28 @@ def build(store: Store, cluster: str, table: Table) -> None:
         events=store.frame(_EVENTS, chosen),
         xid_lines=store.frame(_XIDS, chosen),
         options=store.frame(_OPTIONS, chosen),
+        registered=store.value(_REGISTERED, chosen),
+        choices=choices,
     )
-    accounts = Accounts(known, store.frame(shared_sql.base_sql("reliability_points"), chosen), Assumed())
+    assumed = Assumed.of(choices)
+    accounts = Accounts(known, store.frame(shared_sql.base_sql("reliability_points"), chosen), assumed)
     spent = accounts.spent()
     runs = accounts.table(spent)
     made = {
         "interruptions": interruptions.table(known),
         "interrupted_attempts": interruptions.attempts(known),
         "failure_rates": rates.table(known),
-        "mttf_by_size": survival.table(known),
+        "mttf_by_size": survival.table(known, choices.sizes),
         "ettr": runs,
         "goodput_loss": accounts.goodput(spent),
         "lemon_nodes": lemons.table(known),
         "availability": availability.table(known),
         "xids": interruptions.xids(known),
-        "checkpoint_advice": what_ifs.checkpoint_advice(known, runs, Assumed().load_s),
+        "checkpoint_advice": what_ifs.checkpoint_advice(known, runs, assumed.load_s),
         "reliability_whatif": what_ifs.table(known, spent),
+        "failure_rate_ratios": regression.table(known),
+        "failure_gaps": gaps.table(known),
+        "failure_changes": changes.table(known),
     }
     for name, frame in made.items():
         # tables of the store have no order of rows
@@ -110,7 +134,7 @@ def _reasons(store: Store, cluster: str, table: Table) -> pl.DataFrame:
         if not verdict.failed or reason not in table.reasons:
             continue
         of_user = "user" in (verdict.category or "").split("+") and reason not in SYMPTOMS
-        found.append((number, reason, of_user))
+        found.append((number, reason_of_line(reason, verdict.evidence or ""), of_user))
     return pl.DataFrame(
         found, schema={"number": pl.Int32, "reason": pl.String, "user_reason": pl.Boolean}, orient="row"
     )

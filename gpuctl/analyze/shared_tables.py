@@ -58,6 +58,7 @@ RELIABILITY = tuple(
     for name in (
         *("interruptions", "interrupted_attempts", "failure_rates", "mttf_by_size", "ettr", "goodput_loss"),
         *("lemon_nodes", "availability", "xids", "checkpoint_advice", "reliability_whatif"),
+        *("failure_rate_ratios", "failure_gaps", "failure_changes"),
     )
 )
 _MACHINES = ("machine_failures", "machine_trials", "machine_units", "bad_machines")
@@ -332,7 +333,7 @@ class SharedTables:
         self._notify("finding causes of interruptions")
         table = load_signatures(self._options.signatures, learned=self._options.learned)
         with _beside_arrays(self._store):
-            reliability_tables.build(self._store, self.cluster, table)
+            reliability_tables.build(self._store, self.cluster, table, self._options.reliability)
 
     def _like_waits(self) -> None:
         from gpuctl.analyze import like_waits

@@ -1,4 +1,4 @@
-"""The small files in which a site states facts that its logs lack: quotas, racks and prices."""
+"""The small files in which a site states facts that its logs lack: quotas, racks, prices and runs."""
 
 from __future__ import annotations
 
@@ -128,3 +128,17 @@ def _both_hold(one: Price, other: Price) -> bool:
     return (one.gpu_type, one.account) == (other.gpu_type, other.account) and not (
         before(one.to_date, other.from_date) or before(other.to_date, one.from_date)
     )
+
+
+def read_runs(path: Path) -> dict[str, str]:
+    """Read a CSV with columns ``job`` (the job's id) and ``run``: jobs that are one run.
+
+    Raises:
+        InputError: a column or value is missing, or a job comes twice.
+    """
+    runs: dict[str, str] = {}
+    for line, (job, run) in rows(path, ("job",), "run"):
+        if job in runs:
+            raise InputError(f"job {job!r} is in a second run", path=str(path), line=line, hint="keep one of them")
+        runs[job] = run
+    return runs

@@ -23,6 +23,7 @@ from gpuctl.cli.options import (
     KeepOption,
     LogFormatOption,
     ParquetOption,
+    Reliability,
     Site,
     TableOptions,
     TimezoneOption,
@@ -107,6 +108,7 @@ def analyze(
         ),
     ] = None,
     charging: Charging,
+    reliability: Reliability,
     idle_below: Annotated[
         float,
         typer.Option(
@@ -162,6 +164,7 @@ def analyze(
         **site.settings(),
         by=by.value if by else None,
         **charging.settings(),
+        **reliability.settings(),
         idle_below=idle_below,
         brief=first and not whole,
         reference=reference,

@@ -305,6 +305,54 @@ class Charging:
 
 
 @dataclass(frozen=True)
+class Reliability:
+    """What the tables of reliability count and assume."""
+
+    window: Annotated[
+        str | None,
+        typer.Option(
+            metavar="B:A",
+            help="Times before and after an attempt's end in which a node event or XID counts as its cause. "
+            "Default: 15m:5m; Meta's is 10m:5m.",
+        ),
+    ] = None
+    checkpoint_assumed: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Time between checkpoints of runs whose logs show none. Default: 1h."),
+    ] = None
+    sizes: Annotated[
+        str | None, typer.Option(metavar="N,N", help="GPUs of jobs for which mttf_by_size projects, too.")
+    ] = None
+    run_key: Annotated[
+        str | None,
+        typer.Option(
+            metavar="name=REGEX", help="Jobs of a user are one run if REGEX, or its first group, matches the same text."
+        ),
+    ] = None
+    runs: Annotated[Path | None, typer.Option(metavar="FILE", help="CSV with job,run: jobs that are one run.")] = None
+
+    def settings(self) -> dict[str, Any]:
+        """These of `gpuctl.analyze.options.Options`.
+
+        Raises:
+            InputError: the file of runs is not what it should be.
+            UsageError: a time, size or regular expression makes no sense.
+        """
+        from gpuctl.analyze.site_files import read_runs
+        from gpuctl.reliability.choices import parse
+
+        return {
+            "reliability": parse(
+                window=self.window,
+                checkpoint=self.checkpoint_assumed,
+                sizes=self.sizes,
+                run_key=self.run_key,
+                runs=read_runs(self.runs) if self.runs else {},
+            )
+        }
+
+
+@dataclass(frozen=True)
 class Filters:
     """Which jobs the result is about."""
 

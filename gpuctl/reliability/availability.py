@@ -8,12 +8,16 @@ import numpy as np
 import polars as pl
 from scipy.stats import poisson
 
+from gpuctl.reliability.survival import kaplan_meier_quantile
+
 if TYPE_CHECKING:
     from gpuctl.reliability.facts import Facts
 
 EARLIER = 3
 """Months that a control limit needs before it."""
 LIMITS = (0.00135, 0.99865)
+MANY_OPEN = 0.1
+"""With more of the outages still open, quantiles of repairs count these as censored (Kaplan and Meier 1958)."""
 
 
 def table(facts: Facts) -> pl.DataFrame:
@@ -51,7 +55,7 @@ _SCHEMA = {
 
 
 def _row(facts: Facts, name: str, begin: float, end: float) -> dict[str, Any]:
-    node_hours = facts.nodes.height * (end - begin) / 3600
+    node_hours = float(facts.at_risk_s(begin, end).sum()) / 3600
     if not facts.has_events:
         return {"period": name, "node_hours": node_hours}
     rows = facts.outages
@@ -59,8 +63,12 @@ def _row(facts: Facts, name: str, begin: float, end: float) -> dict[str, Any]:
     hours = rows.with_columns(h=inside.clip(lower_bound=0) / 3600)
     planned, unplanned = (float(hours.filter(pl.col("planned") == flag)["h"].sum()) for flag in (True, False))
     began = rows.filter(~pl.col("planned") & pl.col("from_s").is_between(begin, end, closed="left"))
-    repairs = began.filter(~pl.col("open")).select(h=(pl.col("to_s") - pl.col("from_s")) / 3600)["h"].to_numpy()
+    times, closed = ((began["to_s"] - began["from_s"]) / 3600).to_numpy(), ~began["open"].to_numpy()
+    repairs = times[closed]
     quantiles = np.quantile(repairs, (0.5, 0.9)).tolist() if len(repairs) else [None, None]
+    if len(times) and (~closed).mean() > MANY_OPEN:
+        # long repairs are those still open: without them the median would be too short
+        quantiles = [kaplan_meier_quantile(times, closed, share) for share in (0.5, 0.9)]
     return {
         "period": name,
         "node_hours": node_hours,

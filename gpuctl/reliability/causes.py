@@ -6,6 +6,7 @@ near the end, then a log's reason that names hardware or software, then what end
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,8 +27,18 @@ HARD_REASONS = {
     "nvlink_error": "NVLink",
     "node_failure": "node",
 }
-SOFT_REASONS = {"storage_error": "file system of a node", "launch_failed": "launcher"}
-"""Reasons of a log that name infrastructure, and its component."""
+SOFT_REASONS = {
+    "storage_error": "file system of a node",
+    "launch_failed": "launcher",
+    "driver": "driver",
+    "registry": "image registry",
+}
+"""Reasons of a log that name infrastructure, and its component; driver and registry: see `reason_of_line`."""
+_DRIVER = re.compile(r"driver|nvml|nvidia-smi", re.IGNORECASE)
+_REGISTRY = re.compile(
+    r"toomanyrequests|rate limit|i/o timeout|tls handshake|connection re(?:fused|set)|no such host|\b50[0-4]\b",
+    re.IGNORECASE,
+)
 SYMPTOMS = frozenset({
     "collective_timeout", "nccl_error", "peer_failed", "cuda_failure", "cuda_init_failed", "network_error", "mpi_error",
     "mpi_runtime_failure", "process_killed", "container_image_error", "disk_full", "traceback", "job_preempted",
@@ -37,8 +48,23 @@ SYMPTOMS = frozenset({
 LIMIT_S = 60.0
 """A requeued attempt that ended within so many seconds of its limit, or past it, met it."""
 TOGETHER_S, TOGETHER_JOBS, TOGETHER_USERS = 120.0, 3, 2
+FULL_S, FULL_USERS = 3600.0, 3
+"""A disk that is full for so many users within so many seconds is none that one of them filled."""
 APPLICATION_S = (60.0, 5.0)
 """An application's Xid counts from so long before an attempt's end until so long after it."""
+
+
+def reason_of_line(reason: str, line: str) -> str:
+    """What a log's reason tells of infrastructure, given the line that it stands on.
+
+    A missing GPU is the driver's doing where the line names the driver; an image that cannot be had is the registry's
+    where that did not answer.
+    """
+    if reason == "cuda_init_failed" and _DRIVER.search(line):
+        return "driver"
+    if reason == "container_image_error" and _REGISTRY.search(line):
+        return "registry"
+    return reason
 
 
 @dataclass(frozen=True)
@@ -124,7 +150,7 @@ def classify(given: Evidence) -> pl.DataFrame:
         anchor=pl.when(infra & ~by_log).then("near_node"),
         anchor_s=pl.when(infra & ~by_log).then("near_s"),
     )
-    a = _together(a)
+    a = _full_disks(_together(a))
     a = _by_application(given, a)
     a = _repeats(a, given.places)
     return a.sort("row").select("cause", "component", "evidence", "anchor", "anchor_s")
@@ -189,6 +215,27 @@ def _together(a: pl.DataFrame) -> pl.DataFrame:
         evidence=pl.when(member & bare).then(pl.lit("co_occurrence")).otherwise("evidence"),
         component=pl.when(member).then(pl.lit("file system")).otherwise("component"),
         anchor_s=pl.when(member).then("shared").otherwise("anchor_s"),
+    )
+
+
+def _full_disks(a: pl.DataFrame) -> pl.DataFrame:
+    """Whose doing a full disk was: the user's, unless several users met it within an hour."""
+    met = a.filter((pl.col("reason") == "disk_full") & (pl.col("cause") == UNKNOWN)).sort("end_s")
+    if met.is_empty():
+        return a
+    gap = (pl.col("end_s") - pl.col("end_s").shift()).fill_null(float("inf")) > FULL_S
+    met = met.with_columns(group=gap.cum_sum()).select(
+        "row",
+        many=pl.col("user").n_unique().over("group") >= FULL_USERS,
+        full_s=pl.col("end_s").min().over("group"),
+    )
+    a = a.join(met, on="row", how="left", maintain_order="left")
+    some, many = pl.col("many").is_not_null(), pl.col("many").fill_null(False)
+    return a.with_columns(
+        cause=pl.when(many).then(pl.lit(SOFT)).when(some).then(pl.lit(USER)).otherwise("cause"),
+        evidence=pl.when(some).then(pl.lit("log")).otherwise("evidence"),
+        component=pl.when(many).then(pl.lit("file system")).when(some).then(pl.lit("disk_full")).otherwise("component"),
+        anchor_s=pl.when(many).then("full_s").otherwise("anchor_s"),
     )
 
 

@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 
 from gpuctl.reliability import causes, incidents, outages, runs, xids
-from gpuctl.reliability.intervals import DAY, Held, busy
+from gpuctl.reliability.choices import DEFAULT, Choices
+from gpuctl.reliability.intervals import DAY, Held, union
 
 
 @dataclass(frozen=True)
@@ -20,12 +21,14 @@ class Facts:
     Attributes:
         attempts: one row an attempt that held something, with its cause, its run and its incident.
         places: ``row``, ``node``, ``gpus``, ``start_s``, ``end_s``.
-        nodes: in the order of their numbers: ``machine``, ``gpu_type``, ``gpus``, ``rack``, ``installed_s``.
+        nodes: in the order of their numbers: ``machine``, ``gpu_type``, ``gpus``, ``rack``, ``installed_s``,
+            ``since_s`` (from when it is at risk).
         outages: see `gpuctl.reliability.outages.find`.
         xids: see `gpuctl.reliability.xids.events`.
         incidents: one row a fault that ended attempts: ``incident``, ``at_s``, ``node``, ``shared``, ``cause``,
             ``component``, ``attempts``.
         options: of submissions.
+        choices: of the user.
         begin: begin of the window, seconds since 1970.
         until: its end.
         has_events: whether any node event was loaded.
@@ -38,23 +41,28 @@ class Facts:
     xids: pl.DataFrame
     incidents: pl.DataFrame
     options: pl.DataFrame
+    choices: Choices
     begin: float
     until: float
     has_events: bool
 
     @cached_property
-    def _busy(self) -> tuple[np.ndarray, Held]:
-        return busy(self.places, self.nodes.height)
+    def busy_spans(self) -> pl.DataFrame:
+        """When at least one attempt held GPUs of each node: ``node``, ``start``, ``end``."""
+        return union(*(self.places[name].to_numpy() for name in ("node", "start_s", "end_s")))
 
-    @property
+    @cached_property
     def busy_days(self) -> np.ndarray:
-        """Days in which at least one attempt held GPUs of each node."""
-        return self._busy[0]
+        """Their length in days, by node."""
+        node, start, end = (self.busy_spans[name].to_numpy() for name in ("node", "start", "end"))
+        days: np.ndarray = np.bincount(node, weights=end - start, minlength=self.nodes.height) / DAY
+        return days
 
-    @property
+    @cached_property
     def held_nodes(self) -> Held:
-        """The same until any instant, in seconds."""
-        return self._busy[1]
+        """Their length until any instant, in seconds."""
+        node, start, end = (self.busy_spans[name].to_numpy() for name in ("node", "start", "end"))
+        return Held(node, start, end, np.ones(len(node)))
 
     @cached_property
     def up_days(self) -> np.ndarray:
@@ -63,8 +71,13 @@ class Facts:
         away = np.bincount(
             rows["node"].to_numpy(), weights=(rows["to_s"] - rows["from_s"]).to_numpy(), minlength=self.nodes.height
         )
-        days: np.ndarray = np.maximum(self.until - away, 0) / DAY
+        days: np.ndarray = np.maximum(self.at_risk_s(0.0, self.until) - away, 0) / DAY
         return days
+
+    def at_risk_s(self, begin: float, end: float) -> np.ndarray:
+        """Seconds from `begin` to `end` in which each node was part of the cluster."""
+        seconds: np.ndarray = np.maximum(end - np.maximum(self.nodes["since_s"].to_numpy(), begin), 0.0)
+        return seconds
 
     @cached_property
     def unclear(self) -> pl.DataFrame:
@@ -104,6 +117,27 @@ class Facts:
         return found
 
 
+LEAD_S = DAY
+"""The window may begin so many seconds before the first submission, with the cluster's registration or first event."""
+
+
+def _begin(first: float, registered: float | None, events: pl.DataFrame, xid_lines: pl.DataFrame) -> float:
+    """When the cluster's log begins: an idle cluster without jobs is observed, too.
+
+    An event long before the first submission does not count: accounting may have been cut there.
+    """
+    signs = [*events["from_s"].to_list(), *xid_lines["ts_s"].to_list(), *([] if registered is None else [registered])]
+    return min((at for at in signs if first - LEAD_S <= at < first), default=first)
+
+
+def _since(nodes: pl.DataFrame, places: pl.DataFrame, down: pl.DataFrame) -> np.ndarray:
+    """From when each node is at risk: its installation, unless jobs or events are on it before; 0: the begin."""
+    since = nodes["installed_s"].fill_null(0.0).to_numpy().astype(float).clip(min=0.0)
+    for rows, column in ((places, "start_s"), (down, "from_s")):
+        np.minimum.at(since, rows["node"].to_numpy(), rows[column].to_numpy())
+    return since.clip(min=0.0)
+
+
 def gather(
     *,
     attempts: pl.DataFrame,
@@ -112,7 +146,8 @@ def gather(
     events: pl.DataFrame,
     xid_lines: pl.DataFrame,
     options: pl.DataFrame,
-    window: tuple[float, float] = (900.0, 300.0),
+    registered: float | None = None,
+    choices: Choices = DEFAULT,
 ) -> Facts:
     """Find causes, runs and incidents.
 
@@ -124,9 +159,10 @@ def gather(
         events: ``machine``, ``from_s``, ``to_s``, ``state``, ``reason``.
         xid_lines: ``machine``, ``ts_s``, ``device``, ``xid``, ``message``.
         options: ``job``, ``option``, ``value``.
-        window: seconds before and after an attempt's end in which an event or Xid counts as evidence.
+        registered: when the cluster registered with its accounting.
+        choices: of the user.
     """
-    begin = float(attempts["queued_s"].min())  # type: ignore[arg-type]
+    begin = _begin(float(attempts["queued_s"].min()), registered, events, xid_lines)  # type: ignore[arg-type]
     end = float(attempts["end_s"].max())  # type: ignore[arg-type]
     code = nodes.select("machine").with_row_index("node").with_columns(pl.col("node").cast(pl.Int64))
     a = attempts.with_row_index("row").with_columns(pl.col("queued_s", "eligible_s", "start_s", "end_s") - begin)
@@ -148,8 +184,8 @@ def gather(
     width = at.group_by("row").agg(width=pl.len(), full_nodes=pl.len())
     a = a.join(width.select("row", "width"), on="row", how="left", maintain_order="left")
     a = a.with_columns(pl.col("width").fill_null(1))
-    a = a.hstack(causes.classify(causes.Evidence(a, at, down, faults, window)))
-    a = a.hstack(runs.link(a, options))
+    a = a.hstack(causes.classify(causes.Evidence(a, at, down, faults, choices.window)))
+    a = a.hstack(runs.link(a, options, choices))
     found = incidents.group(a, at, down, racks)
     a = a.join(
         found.select("row", "incident", "node", new_cause="cause", new_component="component"),
@@ -174,4 +210,5 @@ def gather(
             attempts=pl.len(),
         )
     )
-    return Facts(a, at, nodes, down, faults, counted, options, begin, end - begin, not events.is_empty())
+    nodes = nodes.with_columns(since_s=_since(nodes, at, down))
+    return Facts(a, at, nodes, down, faults, counted, options, choices, begin, end - begin, not events.is_empty())

@@ -87,7 +87,9 @@ def table(facts: Facts) -> pl.DataFrame:
             "median_run_h": cut["run_h"].median(),
         }
     )
-    return pl.DataFrame(rows, schema=_SCHEMA)
+    found_rows = pl.DataFrame(rows, schema=_SCHEMA)
+    narrowed = pl.when(pl.col("cause") == UNKNOWN).then(pl.lit(_narrowed_by(facts)))
+    return found_rows.with_columns(narrowed_by=narrowed)
 
 
 _SCHEMA = {
@@ -95,6 +97,18 @@ _SCHEMA = {
     **dict.fromkeys(("attempts", "jobs", "incidents", "attempts_low", "attempts_high"), pl.Int64),
     **dict.fromkeys(("gpu_hours", "gpu_hours_low", "gpu_hours_high", "median_run_h"), pl.Float64),
 }
+
+
+def _narrowed_by(facts: Facts) -> str:
+    """Which inputs would tell more of the attempts whose cause is unknown, the one that most of them lack first."""
+    rows = facts.attempts.filter(pl.col("cause") == UNKNOWN)
+    if rows.is_empty():
+        return ""
+    logs = int((~rows["has_log"]).sum())
+    lacking = [(logs, f"logs of {logs:,} jobs' attempts")] if logs else []
+    lacking += [] if facts.has_events else [(rows.height, "node events")]
+    lacking += [(rows.height, "kernel log")] if facts.xids.is_empty() else []
+    return ", ".join(text for _, text in sorted(lacking, reverse=True)) or "nothing that gpuctl reads"
 
 
 def attempts(facts: Facts) -> pl.DataFrame:
@@ -124,6 +138,7 @@ def xids(facts: Facts) -> pl.DataFrame:
     from gpuctl.reliability.xids import MEANINGS
 
     rows = facts.xids
+    before, after = facts.choices.window
     infra = facts.attempts.filter(pl.col("evidence").is_in(["event", "xid"]) & pl.col("cause").is_in(INFRASTRUCTURE))
     met = infra.select("row", "end_s").join(facts.places.select("row", "node"), on="row")
     ended: dict[int, int] = {}
@@ -132,8 +147,8 @@ def xids(facts: Facts) -> pl.DataFrame:
         place = first_within(
             keys(sorted_part["node"].to_numpy(), sorted_part["ts_s"].to_numpy()),
             met["node"].to_numpy(),
-            np.maximum(met["end_s"].to_numpy() - 900, 0),
-            met["end_s"].to_numpy() + 300,
+            np.maximum(met["end_s"].to_numpy() - before, 0),
+            met["end_s"].to_numpy() + after,
         )
         ended[int(code)] = met.filter(pl.Series(place >= 0))["row"].n_unique()
     days = float(facts.busy_days.sum())

@@ -79,9 +79,11 @@ def first_within(key: np.ndarray, node: np.ndarray, start: np.ndarray, end: np.n
     return np.where(inside, place, -1)
 
 
-def busy(places: pl.DataFrame, nodes: int) -> tuple[np.ndarray, Held]:
-    """Days in which at least one attempt held GPUs of each node, and the same until any instant."""
-    spans = union(*(places[name].to_numpy() for name in ("node", "start_s", "end_s")))
-    node, start, end = (spans[name].to_numpy() for name in ("node", "start", "end"))
-    days = np.bincount(node, weights=end - start, minlength=nodes) / DAY
-    return days, Held(node, start, end, np.ones(len(node)))
+def before(start: np.ndarray, end: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Seconds of all intervals together before each of ascending instants."""
+    sums = []
+    for edge in (np.sort(start), np.sort(end)):
+        passed = np.searchsorted(edge, at, "right")
+        sums.append(passed * at - np.append(0.0, np.cumsum(edge))[passed])
+    seconds: np.ndarray = np.subtract(*sums)
+    return seconds

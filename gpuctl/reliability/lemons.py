@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+from scipy.special import gammainc, pdtrik
 
+from gpuctl.reliability.intervals import DAY
+from gpuctl.reliability.rates import AGES, MONTH
 from gpuctl.reliability.statistics import adjusted, at_least
 from gpuctl.slurm.hostlist import expand
 
@@ -15,6 +18,12 @@ if TYPE_CHECKING:
 
 LEVEL, LEAST = 0.05, 3
 SUSPECT, SUSPECT_LEAST = 0.2, 2
+SIGNAL_P = 0.01
+CLASS_NODES = 10
+"""Nodes of a type and class of age that are compared among themselves."""
+REPEAT_DAYS, REPAIR_H = 7, 4
+CLEAR_P, CLEAR_EXPECTED = 0.2, 3
+"""A repair clears a node whose outages since are no more than others', at least so many being expected."""
 
 
 def table(facts: Facts) -> pl.DataFrame:
@@ -24,7 +33,7 @@ def table(facts: Facts) -> pl.DataFrame:
     failures = np.bincount(alone["node"].to_numpy(), minlength=size)
     own = facts.outages.filter(~pl.col("planned") & pl.col("rack_fault").is_null())
     outages = np.bincount(own["node"].to_numpy(), minlength=size)
-    kind = nodes["gpu_type"].fill_null("")
+    kind = groups(facts)
     tests = [_test(kind, count, days) for count, days in ((failures, facts.busy_days), (outages, facts.up_days))]
     p = np.concatenate([test[0] for test in tests])
     q = adjusted(p).reshape(2, size)
@@ -32,10 +41,7 @@ def table(facts: Facts) -> pl.DataFrame:
     both = p.reshape(2, size)
     best = both.argmin(axis=0)
     flagged = ((q <= LEVEL) & (counts >= LEAST)).any(axis=0)
-    suspect = ((q <= SUSPECT) & (counts >= SUSPECT_LEAST)).any(axis=0)
     expected = tests[0][1]
-    little = 3 * expected < 1
-    verdict = np.select([flagged, suspect, little], ["yes", "suspect", "too little seen"], "no")
     pick = np.arange(size)
     hard = facts.xids.filter(pl.col("class") == "hardware")
     met = facts.attempts.filter(pl.col("node").is_not_null())
@@ -45,6 +51,14 @@ def table(facts: Facts) -> pl.DataFrame:
         return np.bincount(rows["node"].to_numpy(), weights=weights, minlength=size)
 
     excluded = _excluded(facts)
+    signals = {
+        "xids": count(hard),
+        "excluded_by": np.array([excluded.get(name, 0) for name in nodes["machine"]]),
+        "repeats": count(_repeats(own)),
+    }
+    hinted = np.any([_stands_out(kind, values, facts.up_days) for values in signals.values()], axis=0)
+    suspect = ((q <= SUSPECT) & (counts >= SUSPECT_LEAST)).any(axis=0) | hinted
+    verdict = np.select([flagged, suspect, 3 * expected < 1], ["yes", "suspect", "too little seen"], "no")
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = counts[best, pick] / np.stack([test[1] for test in tests])[best, pick]
     result = pl.DataFrame(
@@ -59,10 +73,13 @@ def table(facts: Facts) -> pl.DataFrame:
             "p": both.min(axis=0),
             "q": q.min(axis=0),
             "evidence": np.where(best == 0, "failures", "outages"),
-            "xids": count(hard),
+            "found_from_ratio": pl.Series(_power(tests[1][1], 2 * size)).replace(float("inf"), None),
+            "cleared": pl.Series(_cleared(facts, own, kind, verdict == "yes"), dtype=pl.String),
+            "xids": signals["xids"],
             "outages": outages,
             "outages_expected": tests[1][1],
-            "excluded_by": [excluded.get(name, 0) for name in nodes["machine"]],
+            "repeats": signals["repeats"],
+            "excluded_by": signals["excluded_by"],
             "multi_node_failures": count(met.filter(pl.col("width") > 1)),
             "single_node_failures": count(met.filter(pl.col("width") == 1)),
             "gpu_hours_lost": count(lost, lost["gpu_h"].to_numpy()),
@@ -72,6 +89,86 @@ def table(facts: Facts) -> pl.DataFrame:
         {"yes": 0, "suspect": 1, "no": 2, "too little seen": 3}, return_dtype=pl.Int8
     )
     return result.sort(order, "p", "machine")
+
+
+def flagged(kind: pl.Series, *evidence: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """Whether the test finds each node, by pairs of counts and exposures."""
+    counts = np.stack([count for count, _ in evidence])
+    p = np.concatenate([_test(kind, *pair)[0] for pair in evidence])
+    found: np.ndarray = ((adjusted(p).reshape(counts.shape) <= LEVEL) & (counts >= LEAST)).any(axis=0)
+    return found
+
+
+def groups(facts: Facts) -> pl.Series:
+    """With which others a node is compared: its GPU type, and its class of age where that has enough nodes.
+
+    A node's class is that of its age in the middle of its time at risk.
+    """
+    nodes = facts.nodes
+    kind = nodes["gpu_type"].fill_null("")
+    installed, middle = nodes["installed_s"].to_numpy().astype(float), (nodes["since_s"].to_numpy() + facts.until) / 2
+    if np.isnan(installed).any():
+        return kind
+    age = np.searchsorted([low for low, _ in AGES], (middle - installed) / MONTH, "right")
+    both = pl.DataFrame({"kind": kind, "age": age})
+    large = pl.len().over("kind", "age") >= CLASS_NODES
+    return both.select(group=pl.when(large).then(pl.format("{} {}", "kind", "age")).otherwise("kind"))["group"]
+
+
+def _repeats(own: pl.DataFrame) -> pl.DataFrame:
+    """Outages for the same reason as the one before, within a week of its repair."""
+    before = own.sort("node", "from_s").with_columns(
+        last=pl.col("to_s").shift().over("node"), same=pl.col("reason") == pl.col("reason").shift().over("node")
+    )
+    return before.filter(pl.col("same") & (pl.col("from_s") - pl.col("last") <= REPEAT_DAYS * DAY))
+
+
+def _stands_out(kind: pl.Series, count: np.ndarray, days: np.ndarray) -> np.ndarray:
+    """Whether a signal is in its top hundredth and, by chance, that rare."""
+    p, _ = _test(kind, count, days)
+    top: np.ndarray = (count > 0) & (count >= np.quantile(count, 0.99)) & (p <= SIGNAL_P / len(count))
+    return top
+
+
+def _power(expected: np.ndarray, tests: int) -> np.ndarray:
+    """How many times worse than its group a node must be to be found with probability one half.
+
+    The smallest count that is flagged alone is that with p <= 0.05 / tests; a node meets it half of the time where its
+    own expected count is about as large.
+    """
+    least = np.maximum(pdtrik(1 - LEVEL / tests, np.maximum(expected, 1e-12)) + 1, LEAST)
+    with np.errstate(divide="ignore"):
+        times: np.ndarray = np.where(expected > 0, np.ceil(least) / expected, np.inf)
+    return times
+
+
+def _cleared(facts: Facts, own: pl.DataFrame, kind: pl.Series, flagged: np.ndarray) -> list[str | None]:
+    """Of nodes flagged: whether a long repair ended it, as their outages since show; None: no such repair."""
+    found: list[str | None] = [None] * len(flagged)
+    if not flagged.any():
+        return found
+    good = own.filter(~pl.Series(flagged)[own["node"]])
+    rates = {}
+    for name in kind.unique().to_list():
+        inside = ((kind == name) & ~pl.Series(flagged)).to_numpy()
+        days = float(facts.up_days[inside].sum())
+        rates[name] = inside[good["node"].to_numpy()].sum() / days if days else 0.0
+    replaced = pl.col("reason").str.contains(r"(?i)\brma\b|replac").fill_null(False)
+    long = ~pl.col("open") & ((pl.col("to_s") - pl.col("from_s") > REPAIR_H * 3600) | replaced)
+    for node in np.flatnonzero(flagged).tolist():
+        mine = own.filter(pl.col("node") == node).sort("from_s")
+        for end in mine.filter(long)["to_s"].to_list():
+            since = mine.filter(pl.col("from_s") > end)
+            away = float((since["to_s"] - since["from_s"]).sum())
+            expected = rates[kind[node]] * (facts.until - end - away) / DAY
+            if expected < CLEAR_EXPECTED:
+                break
+            found[node] = "no"
+            # p of so many or more at the rate of the others
+            if since.height == 0 or gammainc(since.height, expected) > CLEAR_P:
+                found[node] = "yes"
+                break
+    return found
 
 
 def _test(kind: pl.Series, count: np.ndarray, days: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import median
+from statistics import median, quantiles
 from typing import NamedTuple
 
 
@@ -35,12 +35,14 @@ class Pace:
     Attributes:
         step_s: seconds a step; None: its logs do not tell.
         write_s: seconds for which a checkpoint blocks.
+        write_range: first and third quartile of these.
         interval_steps: steps between checkpoints; None: fewer than two are known.
     """
 
     step_s: float | None
     write_s: float
     interval_steps: float | None
+    write_range: tuple[float, float] = (0.0, 0.0)
 
 
 def pace(logs: list[list[Point]]) -> Pace:
@@ -55,7 +57,15 @@ def pace(logs: list[list[Point]]) -> Pace:
     step_s = median(stated) if stated else median(clean) if clean else None
     writes = [(dt - step_s * dk) / saves for dk, dt, saves in spans if saves] if step_s is not None else []
     between = [b - a for log in logs for a, b in pairwise(_saves(log)) if b > a]
-    return Pace(step_s, max(0.0, median(writes)) if writes else 0.0, median(between) if between else None)
+    low, high = (max(0.0, end) for end in _quartiles(writes))
+    return Pace(step_s, max(0.0, median(writes)) if writes else 0.0, median(between) if between else None, (low, high))
+
+
+def _quartiles(values: list[float]) -> tuple[float, float]:
+    if len(values) < 2:
+        return (values[0], values[0]) if values else (0.0, 0.0)
+    low, _, high = quantiles(values, n=4, method="inclusive")
+    return low, high
 
 
 def _spans(log: list[Point]) -> list[tuple[int, float, int]]:

@@ -16,9 +16,15 @@ if TYPE_CHECKING:
 
     from gpuctl.reliability.facts import Facts
 
-_MONTH = 30.4375 * DAY
+MONTH = 30.4375 * DAY
+OVERDISPERSED, SPREAD_NODES, DRAWS = 1.5, 5, 1000
 AGES = ((0, 1), (1, 3), (3, 6), (6, 12), (12, 24), (24, None))
 """Months since a node's installation."""
+
+
+def age_label(low: int, high: int | None) -> str:
+    """The name of a class of age."""
+    return f"over {low} months" if high is None else f"{low} to {high} months"
 
 
 def table(facts: Facts) -> pl.DataFrame:
@@ -35,7 +41,8 @@ def table(facts: Facts) -> pl.DataFrame:
     total, gpu_total = np.array([days.sum()]), np.array([(days * gpus).sum()])
     high = incidents.height + facts.unclear.height
     one = np.array([1.0])
-    add("all", ["all"], incidents.height * one, total, high * one, gpu_total, test=False)
+    spread = [_spread(own, days)]
+    add("all", ["all"], incidents.height * one, total, high * one, gpu_total, test=False, spread=spread)
     outages = facts.outages.filter(~pl.col("planned"))
     if facts.has_events:
         up = facts.up_days
@@ -73,7 +80,8 @@ def table(facts: Facts) -> pl.DataFrame:
         of_unclear = unclear.with_columns(which=pl.Series(which[unclear["node"].to_numpy()], dtype=pl.Int64))
         more = np.bincount(of_unclear.unique(["row", "which"])["which"].to_numpy(), minlength=len(names))
         sums = [np.bincount(which, weights=w, minlength=len(names)) for w in (own, days, days * gpus)]
-        add(by, names, sums[0], sums[1], sums[0] + more, sums[2])
+        spread = [_spread(own[which == i], days[which == i]) for i in range(len(names))]
+        add(by, names, sums[0], sums[1], sums[0] + more, sums[2], spread=spread)
     _ages(facts, alone, add)
     _sizes(facts, add)
     _months(facts, add)
@@ -93,9 +101,11 @@ def _add(  # noqa: PLR0917 - one group of rows
     basis: str = "attempts",
     *,
     test: bool = True,
+    spread: list[tuple[float | None, float | None, float | None]] | None = None,
 ) -> None:
     """Add the rows of one comparison: failures `k` over node-days `d` of each group."""
     k, p = k.astype(float), None
+    more = spread or [(None, None, None)] * len(group)
     if test:
         p = alike(k, d)
     low, high_k = garwood(k)
@@ -110,10 +120,35 @@ def _add(  # noqa: PLR0917 - one group of rows
             "low": 1000 * low / d,
             "high": 1000 * high_k / d,
             "per_gpu_year": k * 365.25 / gpu_days,
+            **{
+                name: pl.Series([each[i] for each in more], dtype=pl.Float64)
+                for i, name in enumerate(("dispersion", "spread_low", "spread_high"))
+            },
             "homogeneity_p": pl.Series([p] * len(group), dtype=pl.Float64),
             "basis": [basis] * len(group),
         }
     rows.append(pl.DataFrame(columns))
+
+
+def _spread(k: np.ndarray, days: np.ndarray) -> tuple[float | None, float | None, float | None]:
+    """How unlike nodes are: Pearson's chi-square over its degrees, and if large an interval of their mean rate.
+
+    The interval is of a thousand draws of as many nodes with replacement: a node that fails often may as well not have
+    been there, or twice.
+    """
+    k, days = k[days > 0], days[days > 0]
+    if len(k) < SPREAD_NODES or not k.sum():
+        return None, None, None
+    expected = k.sum() * days / days.sum()
+    dispersion = float(((k - expected) ** 2 / expected).sum() / (len(k) - 1))
+    if dispersion <= OVERDISPERSED:
+        return dispersion, None, None
+    rng, rates = np.random.default_rng(0), np.empty(DRAWS)
+    for i in range(DRAWS):
+        drawn = rng.integers(0, len(k), len(k))
+        rates[i] = k[drawn].sum() / days[drawn].sum()
+    low, high = 1000 * np.quantile(rates, (0.025, 0.975))
+    return dispersion, float(low), float(high)
 
 
 def _ages(facts: Facts, alone: pl.DataFrame, add: Callable[..., None]) -> None:
@@ -122,17 +157,17 @@ def _ages(facts: Facts, alone: pl.DataFrame, add: Callable[..., None]) -> None:
     if not len(known):
         return
     of = {int(node): float(installed[node]) for node in known}
-    ages = [(at - of[node]) / _MONTH for node, at in alone.select("node", "at_s").iter_rows() if node in of]
+    ages = [(at - of[node]) / MONTH for node, at in alone.select("node", "at_s").iter_rows() if node in of]
     labels, k, d, gpu_days = [], [], [], []
     for low, high in AGES:
-        begin = np.clip(installed[known] + low * _MONTH, 0, facts.until)
+        begin = np.clip(installed[known] + low * MONTH, 0, facts.until)
         end = (
             np.full(len(known), facts.until)
             if high is None
-            else np.clip(installed[known] + high * _MONTH, 0, facts.until)
+            else np.clip(installed[known] + high * MONTH, 0, facts.until)
         )
         part = facts.held_nodes.between(known, begin, end) / DAY
-        labels.append(f"over {low} months" if high is None else f"{low} to {high} months")
+        labels.append(age_label(low, high))
         k.append(sum(low <= age < (high or np.inf) for age in ages))
         d.append(part.sum())
         gpu_days.append((part * facts.nodes["gpus"].to_numpy()[known]).sum())

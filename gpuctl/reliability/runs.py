@@ -7,19 +7,24 @@ import re
 import numpy as np
 import polars as pl
 
-LINKS = ("single", "requeue", "array", "dependency", "resubmit")
-"""From the strongest to the weakest."""
+from gpuctl.reliability.choices import DEFAULT, Choices
+
+LINKS = ("single", "requeue", "array", "dependency", "resubmit", "user")
+"""From the strongest to the weakest; user: by ``--run-key`` or ``--runs``."""
 RESUBMIT_S = 86_400.0
 _AFTER = re.compile(r"after(?:any|ok|notok):([\d_:]+)")
 _ONE_AT_A_TIME = re.compile(r"%1(?!\d)")
+_COUNTED = r"^(.*?)(\d{1,9})$"
+"""A name with a number at its end."""
 
 
-def link(attempts: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:
+def link(attempts: pl.DataFrame, options: pl.DataFrame, choices: Choices = DEFAULT) -> pl.DataFrame:
     """Join attempts to runs.
 
     Args:
         attempts: see ``queries/base/reliability_attempts.sql``, and ``row``.
         options: ``job``, ``option``, ``value`` of submissions.
+        choices: of the user: runs that they name.
 
     Returns:
         In the order of `attempts`: ``run`` (a number), ``link`` (the weakest of the run's), ``before`` (row of the
@@ -37,9 +42,14 @@ def link(attempts: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:
         )
         .with_row_index("unit")
     )
-    edges = [_dependencies(jobs, options), _arrays(jobs, options)]
-    edges.append(_resubmissions(jobs))
+    jobs = jobs.with_columns(key=_keys(jobs, choices))
+    edges = [_dependencies(jobs, options), _arrays(jobs, options), _resubmissions(jobs), _counted(jobs)]
     chosen = pl.concat(edges, how="vertical_relaxed")
+    if not jobs["key"].is_null().all():
+        free = jobs.filter(pl.col("key").is_null()).select("unit")
+        chosen = chosen.join(free, left_on="after", right_on="unit", how="semi")
+        chosen = chosen.join(free, left_on="before", right_on="unit", how="semi")
+        chosen = pl.concat([chosen, _of_user(jobs)], how="vertical_relaxed")
     # two attempts of a run never overlap; a job has one successor and one predecessor, by the stronger link
     spans = jobs.select("unit", "start", "end")
     chosen = chosen.join(spans.rename({"unit": "after", "start": "next"}).drop("end"), on="after")
@@ -104,6 +114,49 @@ def _resubmissions(jobs: pl.DataFrame) -> pl.DataFrame:
         check_sortedness=False,
     )
     return found.drop_nulls("after").select("before", "after", kind=pl.lit(LINKS.index("resubmit"), pl.Int32))
+
+
+def _counted(jobs: pl.DataFrame) -> pl.DataFrame:
+    """Jobs whose name counts up at its end: train-3 after train-2, where no other job has either name.
+
+    A name that several jobs have is a run's own, whatever its digits.
+    """
+    by = ["user", "stem", "account", "gpus"]
+    alone = jobs.filter(pl.col("name").is_not_null() & (pl.len().over("user", "name") == 1))
+    found = pl.col("name").str.extract_groups(_COUNTED).struct
+    named = alone.with_columns(stem=found.field("1"), nr=found.field("2").cast(pl.Int64)).drop_nulls("nr")
+    next_ = named.select(*by, "submit", nr=pl.col("nr") - 1, after="unit")
+    pairs = named.filter(~pl.col("done")).select(*by, "nr", "end", before="unit").join(next_, on=[*by, "nr"])
+    pairs = pairs.filter((pl.col("submit") - pl.col("end")).is_between(0, RESUBMIT_S))
+    return pairs.select("before", "after", kind=pl.lit(LINKS.index("resubmit"), pl.Int32))
+
+
+def _keys(jobs: pl.DataFrame, choices: Choices) -> pl.Series:
+    """The run that the user names for each job; null: none."""
+    if choices.run_key is None and not choices.runs:
+        return pl.Series([None] * jobs.height, dtype=pl.String)
+    keys = []
+    for job, shown, name, user in jobs.select("job", "shown", "name", "user").iter_rows():
+        listed = choices.runs.get(shown) or choices.runs.get(job)
+        match = choices.run_key.search(name or "") if choices.run_key and listed is None else None
+        keys.append(
+            f"run {listed}" if listed else f"key {user} {match[1 if match.re.groups else 0]}" if match else None
+        )
+    return pl.Series(keys, dtype=pl.String)
+
+
+def _of_user(jobs: pl.DataFrame) -> pl.DataFrame:
+    """Jobs of a run that the user names: each follows the last one that ended before it began."""
+    pairs: list[tuple[int, int, int]] = []
+    for part in jobs.drop_nulls("key").sort("key", "start").partition_by("key", maintain_order=True):
+        ends: list[tuple[float, int]] = []
+        for unit, start, end in part.select("unit", "start", "end").iter_rows():
+            before = max((each for each in ends if each[0] <= start), default=None)
+            if before is not None:
+                ends.remove(before)
+                pairs.append((before[1], unit, LINKS.index("user")))
+            ends.append((end, unit))
+    return pl.DataFrame(pairs, schema=_EDGE, orient="row")
 
 
 def _chains(size: int, edges: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:

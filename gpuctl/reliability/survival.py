@@ -8,17 +8,20 @@ import numpy as np
 import polars as pl
 
 from gpuctl.reliability.causes import INFRASTRUCTURE
-from gpuctl.reliability.statistics import garwood, two_sided
+from gpuctl.reliability.statistics import at_least, garwood, two_sided
 
 if TYPE_CHECKING:
     from gpuctl.reliability.facts import Facts
 
 PROJECTED = (2, 4, 16)
 """Sizes that were not seen, as multiples of the largest."""
+CHECK_LEAST = 20
+"""Failures of a size for which a constant rate is checked."""
+EARLY_H = 0.5
 
 
-def kaplan_meier_median(hours: np.ndarray, failed: np.ndarray) -> float | None:
-    """The first time at which the Kaplan-Meier curve is at most one half; None where it stays above.
+def kaplan_meier(hours: np.ndarray, failed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The Kaplan-Meier curve: moments, and the share that lives on after each.
 
     Args:
         hours: run times.
@@ -29,9 +32,34 @@ def kaplan_meier_median(hours: np.ndarray, failed: np.ndarray) -> float | None:
     moments, first = np.unique(times, return_index=True)
     at_risk = len(times) - first
     deaths = np.add.reduceat(failed.astype(float), first) if len(times) else np.zeros(0)
-    curve = np.cumprod(1 - deaths / at_risk)
-    below = np.flatnonzero(curve <= 0.5)
+    return moments, np.cumprod(1 - deaths / at_risk)
+
+
+def kaplan_meier_quantile(hours: np.ndarray, failed: np.ndarray, share: float = 0.5) -> float | None:
+    """The first time by which `share` have failed, by the Kaplan-Meier curve; None where fewer do."""
+    moments, curve = kaplan_meier(hours, failed)
+    below = np.flatnonzero(curve <= 1 - share + 1e-12)
     return float(moments[below[0]]) if len(below) else None
+
+
+def not_exponential(hours: np.ndarray, failed: np.ndarray) -> tuple[float | None, float | None]:
+    """How far run times are from a constant rate of failure: (largest gap, p of the first half hour).
+
+    The gap is that of the Kaplan-Meier curve from exp(-t / MTTF) at the quartiles of the failures. p: of failures in
+    the first half hour of attempts as unlike the later rate, two-sided, exact given their sum. None with fewer than
+    `CHECK_LEAST` failures.
+    """
+    deaths = int(failed.sum())
+    if deaths < CHECK_LEAST:
+        return None, None
+    moments, curve = kaplan_meier(hours, failed)
+    at = np.quantile(hours[failed], (0.25, 0.5, 0.75))
+    seen = curve[np.searchsorted(moments, at, "right") - 1]
+    gap = float(np.abs(seen - np.exp(-at * deaths / hours.sum())).max())
+    early = int((failed & (hours <= EARLY_H)).sum())
+    share = float(np.minimum(hours, EARLY_H).sum() / hours.sum())
+    tails = at_least(np.array([early, deaths - early]), deaths, np.array([share, 1 - share]))
+    return gap, min(1.0, 2 * float(tails.min()))
 
 
 def table(facts: Facts, sizes: tuple[int, ...] = ()) -> pl.DataFrame:
@@ -59,6 +87,8 @@ def table(facts: Facts, sizes: tuple[int, ...] = ()) -> pl.DataFrame:
         own = attempts.filter(pl.col("gpus") == size)
         low, high = (float(bound) for bound in garwood(k))
         e = expected_by.get(size, 0.0)
+        lives, failed = own["run_h"].to_numpy(), own["failed"].to_numpy()
+        gap, early = not_exponential(lives, failed)
         rows.append(
             {
                 **{name: one[name] for name in ("gpus", "attempts", "run_h", "interruptions", "interruptions_high")},
@@ -66,7 +96,9 @@ def table(facts: Facts, sizes: tuple[int, ...] = ()) -> pl.DataFrame:
                 "mttf_h": hours / k if k else None,
                 "mttf_low_h": hours / high,
                 "mttf_high_h": hours / low if k else None,
-                "km_median_h": kaplan_meier_median(own["run_h"].to_numpy(), own["failed"].to_numpy()),
+                "km_median_h": kaplan_meier_quantile(lives, failed),
+                "km_gap": gap,
+                "early_p": early,
                 "expected": e,
                 "fit_p": two_sided(k, e),
                 "kind": "measured" if k else "modelled",
@@ -102,6 +134,8 @@ def table(facts: Facts, sizes: tuple[int, ...] = ()) -> pl.DataFrame:
                 "mttf_low_h",
                 "mttf_high_h",
                 "km_median_h",
+                "km_gap",
+                "early_p",
                 "model_mttf_h",
                 "model_low_h",
                 "model_high_h",

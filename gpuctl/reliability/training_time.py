@@ -16,6 +16,7 @@ from gpuctl.reliability.pace import Pace, Point, Work, first_load, pace, split
 from gpuctl.reliability.survival import facts_rates
 
 if TYPE_CHECKING:
+    from gpuctl.reliability.choices import Choices
     from gpuctl.reliability.facts import Facts
 
 MOST_RUNS = 10_000
@@ -39,6 +40,11 @@ class Assumed:
     load_s: float = 300.0
     longest_load_s: float = 900.0
     write_share: float = 0.1
+
+    @classmethod
+    def of(cls, choices: Choices) -> Assumed:
+        """With the interval between checkpoints that the user assumes."""
+        return cls(choices.checkpoint_s, max(choices.checkpoint_s, cls.longest_checkpoint_s))
 
 
 def modelled_ettr(nodes: float, rate: float, interval: float, write: float, restart: float) -> float | None:
@@ -260,7 +266,7 @@ class Accounts:
             steps = None if own is None else own.interval_steps
             interval = None if own is None or steps is None or own.step_s is None else steps * own.step_s
             every.append(interval)
-            write.append(None if own is None or interval is None else own.write_s)
+            write.append((None, None, None) if own is None or interval is None else (own.write_s, *own.write_range))
             load[row["run"]] = row["load"] * 3600 / row["attempts"] if row["measured"] else self.assumed.load_s
             each = rate.get(row["kind"], rate[None])
             model.append(
@@ -274,7 +280,10 @@ class Accounts:
             )
         rows = rows.with_columns(
             checkpoint_s=pl.Series(every, dtype=pl.Float64),
-            write_s=pl.Series(write, dtype=pl.Float64),
+            **{
+                name: pl.Series([each[i] for each in write], dtype=pl.Float64)
+                for i, name in enumerate(("write_s", "write_low_s", "write_high_s"))
+            },
             model_ettr=pl.Series(model, dtype=pl.Float64),
         )
         unknown = ~pl.col("measured")
@@ -305,6 +314,8 @@ class Accounts:
             "model_ettr",
             number="run",
             width="width",
+            write_low_s="write_low_s",
+            write_high_s="write_high_s",
             gpu_type="kind",
         )
 
@@ -348,7 +359,7 @@ class Accounts:
             low = min(value, lost["lost_low"].get(name, 0.0))
             rows.append(_class(f"lost_{name}", value, told, low, max(high, value)))
         rows += self._down()
-        capacity = float(facts.nodes["gpus"].sum()) * facts.until / 3600
+        capacity = float((facts.nodes["gpus"].to_numpy() * facts.at_risk_s(0.0, facts.until)).sum()) / 3600
         idle = capacity - sum(row.gpu_hours for row in rows)
         rows.append(_class("idle", idle, "capacity less all others"))
         rows.append(_class("all", capacity, "GPUs of nodes times the window"))

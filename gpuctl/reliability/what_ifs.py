@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from scipy.special import pdtr
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import gammaln, pdtr
 
+from gpuctl.reliability import lemons
 from gpuctl.reliability.causes import INFRASTRUCTURE
 from gpuctl.reliability.intervals import DAY
 from gpuctl.reliability.statistics import garwood
@@ -21,6 +23,13 @@ SHORTEST_S, LONGEST_S = 1.0, 30 * DAY
 WORST = (1, 2, 5)
 MINUTES = (5, 10)
 ENOUGH = (0.99, 0.999)
+FEW = 5
+"""Under so many incidents an estimate is a range only."""
+EARLY_S = 600.0
+CHECKS = ((30.0, 0.5), (120.0, 0.9))
+"""Seconds of a health check, and the share of faults that it is assumed to find."""
+FLAT = 0.01
+"""Share of productive time within which an interval between checkpoints is as good as the best."""
 
 
 def young(write: float, mean: float) -> float:
@@ -55,7 +64,8 @@ ADVICE = {
     "run": pl.String, "user": pl.String,
     **dict.fromkeys(
         (
-            "gpus", "mttf_h", "write_s", "current_s", "young_s", "daly_s", "best_s", "waste_now_pct", "waste_best_pct",
+            "gpus", "mttf_h", "write_s", "current_s", "young_s", "daly_s", "best_s", "flat_from_s", "flat_to_s",
+            "waste_now_pct", "waste_best_pct",
             "saved_gpu_hours", "low", "high",
         ),
         pl.Float64,
@@ -84,8 +94,12 @@ def checkpoint_advice(facts: Facts, runs: pl.DataFrame, restart_s: float) -> pl.
         hours = run["productive_h"] * run["gpus"]
 
         now_share, best_share, optimum = _shares(run, events / days, restart_s)
-        ends = [_shares(run, k / days, restart_s) for k in (events, low, high)]
+        writes = (write, run["write_low_s"], run["write_high_s"])
+        ends = [
+            _shares(run | {"write_s": w}, k / days, restart_s) for w in writes for k in (events, low, high) if w > 0
+        ]
         saved = [hours * (1 / a - 1 / b) for a, b, _ in ends if a > 0 and b > 0]
+        flat = _flat(run, events / days, restart_s, optimum, best_share)
         mean = DAY * days / (run["width"] * events)
         rows.append(
             {
@@ -95,6 +109,8 @@ def checkpoint_advice(facts: Facts, runs: pl.DataFrame, restart_s: float) -> pl.
                 "young_s": young(write, mean),
                 "daly_s": daly(write, mean),
                 "best_s": optimum,
+                "flat_from_s": flat[0],
+                "flat_to_s": flat[1],
                 "waste_now_pct": 100 * (1 - now_share),
                 "waste_best_pct": 100 * (1 - best_share),
                 "saved_gpu_hours": saved[0] if saved else None,
@@ -113,6 +129,19 @@ def _shares(run: dict[str, Any], rate: float, restart_s: float) -> tuple[float, 
         for every in (run["checkpoint_s"], optimum)
     )
     return now, then, optimum
+
+
+def _flat(run: dict[str, Any], rate: float, restart_s: float, optimum: float, most: float) -> tuple[float, float]:
+    """Between which intervals the expected share of productive time is within `FLAT` of the best."""
+
+    def short(log_interval: float) -> float:
+        share = modelled_ettr(run["width"], rate, math.exp(log_interval), run["write_s"], restart_s) or 0.0
+        return most - share - FLAT
+
+    at = math.log(optimum)
+    ends = (math.log(SHORTEST_S), math.log(LONGEST_S))
+    found = [math.exp(brentq(short, at, end)) if short(end) > 0 else math.exp(end) for end in ends]
+    return found[0], found[1]
 
 
 def _by_type(facts: Facts) -> dict[str | None, tuple[int, float]]:
@@ -152,7 +181,7 @@ def table(facts: Facts, spent: pl.DataFrame) -> pl.DataFrame:
         again = ended.filter(pl.col("measured") & pl.col("before").is_not_null())
         loads = _hours(again, pl.min_horizontal("load", pl.lit(x)))
         rows.append(("faster restart", f"{minutes} min", loads, loads, loads, "the recorded restarts with logs"))
-    return pl.DataFrame([*rows, *_spares(facts)], schema=WHAT_IFS, orient="row")
+    return pl.DataFrame([*rows, *_health_checks(facts, infra), *_spares(facts)], schema=WHAT_IFS, orient="row")
 
 
 def _hours(rows: pl.DataFrame, seconds: pl.Expr) -> float:
@@ -160,25 +189,94 @@ def _hours(rows: pl.DataFrame, seconds: pl.Expr) -> float:
 
 
 def _without_worst(facts: Facts, infra: pl.DataFrame) -> list[tuple[object, ...]]:
-    """The worst nodes of the window's first half, and what their incidents cost in the second: free of selection."""
-    half = facts.until / 2
+    """What the worst nodes' incidents cost, free of selection: chosen outside of each month, counted in it."""
+    spans = [(begin, end) for _, begin, end in facts.months()]
+    if len(spans) < 2:
+        spans = [(0.0, facts.until / 2), (facts.until / 2, facts.until)]
+    node = np.arange(facts.nodes.height)
     own = facts.incidents.filter(pl.col("node").is_not_null())
-    first = np.bincount(own.filter(pl.col("at_s") < half)["node"].to_numpy(), minlength=facts.nodes.height)
-    order = np.lexsort((np.arange(len(first)), -first))
-    later = own.filter(pl.col("at_s") >= half)
+    alone = facts.outages.filter(~pl.col("planned") & pl.col("rack_fault").is_null())
+    kind, gpus = lemons.groups(facts), facts.nodes["gpus"].to_numpy()
+    met: dict[str, list[pl.DataFrame]] = {}
+    given_up: dict[str, float] = {}
+    for begin, end in spans:
+        inside = pl.col("at_s").is_between(begin, end, closed="left")
+        failures = np.bincount(own.filter(~inside)["node"].to_numpy(), minlength=len(node))
+        outside = ~pl.col("from_s").is_between(begin, end, closed="left")
+        outages = np.bincount(alone.filter(outside)["node"].to_numpy(), minlength=len(node))
+        busy = (
+            facts.busy_days - facts.held_nodes.between(node, np.full(len(node), begin), np.full(len(node), end)) / DAY
+        )
+        up = facts.at_risk_s(0.0, facts.until) / DAY - facts.at_risk_s(begin, end) / DAY
+        order = np.lexsort((node, -posterior(failures, busy)))
+        chosen = {str(k): order[:k][failures[order[:k]] > 0] for k in WORST}
+        chosen["all lemons"] = np.flatnonzero(lemons.flagged(kind, (failures, busy), (outages, up)))
+        for setting, nodes in chosen.items():
+            rows = own.filter(inside & pl.col("node").is_in(nodes.tolist()))
+            met.setdefault(setting, []).append(rows)
+            given_up[setting] = given_up.get(setting, 0.0) + float(gpus[nodes].sum()) * (end - begin) / 3600
     found: list[tuple[object, ...]] = []
-    for k in WORST:
-        nodes = order[:k][first[order[:k]] > 0].tolist()
-        if len(nodes) < k:
-            break
-        met = later.filter(pl.col("node").is_in(nodes))
-        of = infra.join(met.select("incident"), on="incident", how="semi")
+    for setting, parts in met.items():
+        if not given_up[setting]:
+            continue
+        rows = pl.concat(parts)
+        of = infra.join(rows.select("incident"), on="incident", how="semi")
+        text = (
+            f"chosen by the other months, {rows.height} incidents in the months counted; "
+            f"gives up {given_up[setting]:,.0f} GPU-hours of capacity"
+        )
         lost = _hours(of, pl.col("lost") + pl.col("stalled"))
-        low, high = garwood(met.height)
-        scale = [float(bound) / met.height for bound in (low, high)] if met.height else [0.0, 0.0]
-        given_up = float(facts.nodes["gpus"].to_numpy()[nodes].sum()) * half / 3600
-        text = f"chosen in the first half, counted in the second; gives up {given_up:,.0f} GPU-hours of capacity"
-        found.append(("without the worst nodes", f"{k}", lost, lost * scale[0], lost * scale[1], text))
+        found.append(("without the worst nodes", setting, *_range(lost, rows.height), text))
+    return found
+
+
+def _range(hours: float, events: int) -> tuple[float | None, float, float]:
+    """Hours that so many incidents cost, with the ends of the count's 95 % interval; few tell the range alone."""
+    if not events:
+        return None, 0.0, 0.0
+    low, high = (float(bound) * hours / events for bound in garwood(events))
+    return hours if events >= FEW else None, low, high
+
+
+def posterior(count: np.ndarray, days: np.ndarray) -> np.ndarray:
+    """Rates of nodes drawn to their mean: a gamma prior by maximum likelihood over the nodes (empirical Bayes).
+
+    Args:
+        count: failures of each node.
+        days: exposure of each.
+    """
+    some = days > 0
+    if not count[some].sum():
+        return np.zeros(len(days))
+    mean = count[some].sum() / days[some].sum()
+    k, e = count[some], mean * days[some]
+
+    def loss(log_shape: float) -> float:
+        a = np.exp(log_shape)
+        return -float((gammaln(a + k) - gammaln(a) + a * np.log(a) - (a + k) * np.log(a + e)).sum())
+
+    shape = float(np.exp(minimize_scalar(loss, bounds=(-4.0, 9.0), method="bounded").x))
+    rates: np.ndarray = np.where(some, mean * (count + shape) / (mean * days + shape), 0.0)
+    return rates
+
+
+def _health_checks(facts: Facts, infra: pl.DataFrame) -> list[tuple[object, ...]]:
+    """A check of the nodes before each start: failures soon after it do not happen, each start waits for the check."""
+    run = pl.col("end_s") - pl.col("start_s")
+    early = infra.filter((run <= EARLY_S) & pl.col("node").is_not_null())
+    lost = _hours(early, run)
+    starts = float(facts.attempts["gpus"].sum())
+    found: list[tuple[object, ...]] = []
+    for seconds, share in CHECKS:
+        cost = seconds * starts / 3600
+        saved, low, high = _range(share * lost, early.height)
+        text = (
+            f"{early.height} failures within {EARLY_S / 60:g} min of a start on nodes with evidence; "
+            f"{cost:,.0f} GPU-hours for checks are subtracted"
+        )
+        net = None if saved is None else saved - cost
+        setting = f"{seconds:g} s, finds {100 * share:g} %"
+        found.append(("health check before each start", setting, net, low - cost, high - cost, text))
     return found
 
 

@@ -23,7 +23,7 @@ _Event = tuple[str, int, int | None, str, str | None]
 def read_event(cells: dict[str, str], clock: LocalClock) -> list[_Event]:
     """Read one row: node, from, to (None: not over yet), state, reason; several if it names several nodes.
 
-    A row without a node is about the cluster as a whole (its registration) and gives none.
+    A row without a node is about the cluster as a whole, its registration: it names none.
 
     Raises:
         RowError: a cell is not what it should be.
@@ -33,7 +33,7 @@ def read_event(cells: dict[str, str], clock: LocalClock) -> list[_Event]:
     except ValueError as bad:
         raise RowError(str(bad)) from None
     if not cells["nodename"]:
-        return []
+        return [] if start is None else [("", start, end, cells["state"], None)]
     if start is None:
         raise RowError("an event without a start")
     if end is not None and end < start:
@@ -44,7 +44,7 @@ def read_event(cells: dict[str, str], clock: LocalClock) -> list[_Event]:
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:
-    """Read ``machine_events``; ``state`` and ``reason`` are Slurm's own words.
+    """Read ``machine_events``, ``state`` and ``reason`` in Slurm's own words, and when the cluster registered.
 
     Raises:
         InputError: the first line is not the header.
@@ -53,6 +53,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     hint = "write it with: sacctmgr -P show event start=2020-01-01 > events.txt"
     layout = header_line(lines, _fits, "`sacctmgr -P show event`", hint)
     clock, rows = LocalClock(sink.timezone), Rows(sink, "machine_events", _KINDS)
+    settings = Rows(sink, "settings", {"name": "text", "value": "text"})
     for line in lines:
         if not line.data.strip():
             continue
@@ -63,9 +64,13 @@ def load(stream: BinaryIO, sink: Sink) -> None:
             sink.reject(line.line_no, str(bad), line.data)
             continue
         for event in events:
-            rows.add(*event)
+            if event[0]:
+                rows.add(*event)
+            else:
+                settings.add("slurm.registered", str(event[1]))
         sink.loaded()
     rows.flush()
+    settings.flush()
 
 
 def _fits(columns: tuple[str, ...]) -> bool:
@@ -81,10 +86,10 @@ def sniff(name: str, head: bytes) -> str | None:
 FORMAT = Format(
     name="slurm-events",
     title="Slurm: when nodes were down or drained (sacctmgr -P show event)",
-    fills=("machine_events",),
+    fills=("machine_events", "settings"),
     file_names=("sacctmgr_event.txt", "events.txt"),
     order=40,
-    parser_version=2,
+    parser_version=3,
     sniff=sniff,
     load=load,
 )

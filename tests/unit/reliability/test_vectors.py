@@ -8,11 +8,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gpuctl.reliability import facts, lemons, survival, what_ifs, xids
+from gpuctl.reliability import lemons, survival, what_ifs, xids
 from gpuctl.reliability.intervals import Held, union
 from gpuctl.reliability.pace import Point, pace, split
 from gpuctl.reliability.statistics import alike, at_least, garwood
 from gpuctl.reliability.training_time import modelled_ettr
+from tests.reliability_cluster import attempt, cluster
 
 HOUR, DAY = 3600.0, 86_400.0
 
@@ -36,7 +37,7 @@ def test_one_node_of_sixteen() -> None:
 
 def test_median_with_censored_run_times() -> None:
     hours, failed = np.array([1.0, 2, 3, 4]), np.array([True, False, True, False])
-    assert survival.kaplan_meier_median(hours, failed) == 3
+    assert survival.kaplan_meier_quantile(hours, failed) == 3
 
 
 @pytest.mark.parametrize(("interval", "expected"), [(7200, 0.94081), (11_384, 0.94558)])
@@ -79,87 +80,6 @@ def test_time_of_a_run_that_a_node_ended() -> None:
     assert done is not None
     assert (lost.productive, lost.checkpoint, lost.load, lost.lost, lost.stalled) == (2000, 100, 300, 600, 300)
     assert (done.productive, done.checkpoint, done.load) == (2000, 50, 300)
-
-
-def attempt(number: int, end: float, state: str, **more: object) -> dict[str, object]:
-    row = {
-        "number": number,
-        "job": str(number),
-        "shown": str(number),
-        "attempt": 0,
-        "name": f"n{number}",
-        "user": f"u{number}",
-        "account": "a",
-        "qos": "low",
-        "state": state,
-        "source_state": state.upper(),
-        "gpus": 8.0,
-        "gpu_type": "a100",
-        "priority": None,
-        "array_job": None,
-        "array_task": None,
-        "time_limit_s": 10 * DAY,
-        "queued_s": 0.0,
-        "eligible_s": 0.0,
-        "start_s": 0.0,
-        "end_s": end,
-        "over": True,
-        "has_log": False,
-        "preempted_by": None,
-        "reason": None,
-        "user_reason": False,
-    }
-    return row | more
-
-
-def cluster(attempts: list[dict[str, object]], events: list[tuple[object, ...]] = (), *, nodes: int = 8) -> facts.Facts:
-    schema = {
-        "priority": pl.Int64,
-        "array_job": pl.String,
-        "array_task": pl.Int64,
-        "preempted_by": pl.String,
-        "reason": pl.String,
-    }
-    return facts.gather(
-        attempts=pl.DataFrame(attempts, schema_overrides=schema),
-        places=pl.DataFrame(
-            {
-                "number": [a["number"] for a in attempts],
-                "machine": [f"n{int(str(a['number'])) % nodes}" for a in attempts],
-                "gpus": [8.0] * len(attempts),
-            }
-        ),
-        nodes=pl.DataFrame(
-            {
-                "machine": [f"n{i}" for i in range(nodes)],
-                "gpu_type": ["a100"] * nodes,
-                "gpus": [8] * nodes,
-                "rack": ["r0"] * nodes,
-                "installed_s": [-100 * DAY] * nodes,
-            }
-        ),
-        events=pl.DataFrame(
-            list(events),
-            schema={
-                "machine": pl.String,
-                "from_s": pl.Float64,
-                "to_s": pl.Float64,
-                "state": pl.String,
-                "reason": pl.String,
-            },
-            orient="row",
-        ),
-        xid_lines=pl.DataFrame(
-            schema={
-                "machine": pl.String,
-                "ts_s": pl.Float64,
-                "device": pl.String,
-                "xid": pl.Int32,
-                "message": pl.String,
-            }
-        ),
-        options=pl.DataFrame(schema={"job": pl.String, "option": pl.String, "value": pl.String}),
-    )
 
 
 def test_precedence_of_evidence() -> None:

@@ -42,6 +42,7 @@ def test_rows_with_a_delimiter_in_the_reason() -> None:
     sink = loaded([HEADER, *ROWS])
     assert node_events(sink) == EXPECTED
     assert (sink.rows_in, sink.rows_loaded, sink.rejects) == (4, 4, [])
+    assert [row["name"] for row in sink.tables["settings"]] == ["slurm.registered"]
 
 
 def test_with_a_delimiter_at_the_end_of_every_row() -> None:

@@ -45,6 +45,7 @@ NUMBERS = frozenset(
         "rho_demand", "util", "backfilled", "migrated", "packed", "reclaimed", "resized", "rho_p50", "scale_ins",
         "gini_jobs", "gini_work", "helios", "kalos", "load_mean", "pai", "philly", "seren", "size_max", "size_mean",
         "size_p50", "weekday",
+        "dispersion", "km_gap", "node_spread", "p_shape", "shape", "shape_alike", "shape_high", "shape_low",
         "ettr", "ettr_high", "ettr_low", "ettr_running", "fit_p", "homogeneity_p", "incident", "model_ettr",
         "partial_node", "q", "second_order", "xid",
     }
