@@ -104,8 +104,8 @@ def _narrowed_by(facts: Facts) -> str:
     rows = facts.attempts.filter(pl.col("cause") == UNKNOWN)
     if rows.is_empty():
         return ""
-    logs = int((~rows["has_log"]).sum())
-    lacking = [(logs, f"logs of {logs:,} jobs' attempts")] if logs else []
+    logs = rows.filter(~pl.col("has_log"))["job"].n_unique()
+    lacking = [(logs, f"logs of jobs ({logs:,} have none)")] if logs else []
     lacking += [] if facts.has_events else [(rows.height, "node events")]
     lacking += [(rows.height, "kernel log")] if facts.xids.is_empty() else []
     return ", ".join(text for _, text in sorted(lacking, reverse=True)) or "nothing that gpuctl reads"

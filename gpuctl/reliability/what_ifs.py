@@ -199,6 +199,7 @@ def _without_worst(facts: Facts, infra: pl.DataFrame) -> list[tuple[object, ...]
     kind, gpus = lemons.groups(facts), facts.nodes["gpus"].to_numpy()
     met: dict[str, list[pl.DataFrame]] = {}
     given_up: dict[str, float] = {}
+    short: set[str] = set()
     for begin, end in spans:
         inside = pl.col("at_s").is_between(begin, end, closed="left")
         failures = np.bincount(own.filter(~inside)["node"].to_numpy(), minlength=len(node))
@@ -211,13 +212,14 @@ def _without_worst(facts: Facts, infra: pl.DataFrame) -> list[tuple[object, ...]
         order = np.lexsort((node, -posterior(failures, busy)))
         chosen = {str(k): order[:k][failures[order[:k]] > 0] for k in WORST}
         chosen["all lemons"] = np.flatnonzero(lemons.flagged(kind, (failures, busy), (outages, up)))
+        short |= {setting for setting, nodes in chosen.items() if setting.isdigit() and len(nodes) < int(setting)}
         for setting, nodes in chosen.items():
             rows = own.filter(inside & pl.col("node").is_in(nodes.tolist()))
             met.setdefault(setting, []).append(rows)
             given_up[setting] = given_up.get(setting, 0.0) + float(gpus[nodes].sum()) * (end - begin) / 3600
     found: list[tuple[object, ...]] = []
     for setting, parts in met.items():
-        if not given_up[setting]:
+        if setting in short or not given_up[setting]:
             continue
         rows = pl.concat(parts)
         of = infra.join(rows.select("incident"), on="incident", how="semi")
@@ -264,6 +266,8 @@ def _health_checks(facts: Facts, infra: pl.DataFrame) -> list[tuple[object, ...]
     """A check of the nodes before each start: failures soon after it do not happen, each start waits for the check."""
     run = pl.col("end_s") - pl.col("start_s")
     early = infra.filter((run <= EARLY_S) & pl.col("node").is_not_null())
+    if early.is_empty():
+        return []
     lost = _hours(early, run)
     starts = float(facts.attempts["gpus"].sum())
     found: list[tuple[object, ...]] = []
