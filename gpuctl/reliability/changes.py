@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -20,7 +20,7 @@ LEAST = 10
 EDGE = 3
 """Incidents on each side of a change."""
 _STEPS, _AT_ONCE = 2000, 1_000_000
-SCHEMA = {
+SCHEMA: dict[str, Any] = {
     "basis": pl.String, "failures": pl.Int64, "change_ts": pl.Datetime("us", "UTC"),
     **dict.fromkeys(("before", "after", "ratio", "low", "high", "p"), pl.Float64), "change": pl.String,
 }  # fmt: skip

@@ -145,7 +145,8 @@ def fit(gaps: Gaps, *, frailty: bool) -> Weibull:
 
     ends = [brentq(short, at, end, xtol=2e-3) if short(end) > 0 else end for end in (at - 2.5, at + 2.5)]
     spread = float(np.exp(of.at(at)[1])) if frailty else None
-    return Weibull(*(float(np.exp(value)) for value in (at, *ends)), most, of.at(0.0)[0], spread)
+    shape, low, high = (float(np.exp(value)) for value in (at, *ends))
+    return Weibull(shape, low, high, most, of.at(0.0)[0], spread)
 
 
 def table(facts: Facts) -> pl.DataFrame:

@@ -40,7 +40,7 @@ def table(facts: Facts) -> pl.DataFrame:
     counts = np.stack([failures, outages])
     both = p.reshape(2, size)
     best = both.argmin(axis=0)
-    flagged = ((q <= LEVEL) & (counts >= LEAST)).any(axis=0)
+    flagged = np.any((q <= LEVEL) & (counts >= LEAST), axis=0)
     expected = tests[0][1]
     pick = np.arange(size)
     hard = facts.xids.filter(pl.col("class") == "hardware")
@@ -57,7 +57,7 @@ def table(facts: Facts) -> pl.DataFrame:
         "repeats": count(_repeats(own)),
     }
     hinted = np.any([_stands_out(kind, values, facts.up_days) for values in signals.values()], axis=0)
-    suspect = ((q <= SUSPECT) & (counts >= SUSPECT_LEAST)).any(axis=0) | hinted
+    suspect = np.any((q <= SUSPECT) & (counts >= SUSPECT_LEAST), axis=0) | hinted
     verdict = np.select([flagged, suspect, 3 * expected < 1], ["yes", "suspect", "too little seen"], "no")
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = counts[best, pick] / np.stack([test[1] for test in tests])[best, pick]
@@ -91,11 +91,11 @@ def table(facts: Facts) -> pl.DataFrame:
     return result.sort(order, "p", "machine")
 
 
-def flagged(kind: pl.Series, *evidence: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+def tested(kind: pl.Series, *evidence: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     """Whether the test finds each node, by pairs of counts and exposures."""
     counts = np.stack([count for count, _ in evidence])
     p = np.concatenate([_test(kind, *pair)[0] for pair in evidence])
-    found: np.ndarray = ((adjusted(p).reshape(counts.shape) <= LEVEL) & (counts >= LEAST)).any(axis=0)
+    found: np.ndarray = np.any((adjusted(p).reshape(counts.shape) <= LEVEL) & (counts >= LEAST), axis=0)
     return found
 
 

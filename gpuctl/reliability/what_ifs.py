@@ -211,7 +211,7 @@ def _without_worst(facts: Facts, infra: pl.DataFrame) -> list[tuple[object, ...]
         up = facts.at_risk_s(0.0, facts.until) / DAY - facts.at_risk_s(begin, end) / DAY
         order = np.lexsort((node, -posterior(failures, busy)))
         chosen = {str(k): order[:k][failures[order[:k]] > 0] for k in WORST}
-        chosen["all lemons"] = np.flatnonzero(lemons.flagged(kind, (failures, busy), (outages, up)))
+        chosen["all lemons"] = np.flatnonzero(lemons.tested(kind, (failures, busy), (outages, up)))
         short |= {setting for setting, nodes in chosen.items() if setting.isdigit() and len(nodes) < int(setting)}
         for setting, nodes in chosen.items():
             rows = own.filter(inside & pl.col("node").is_in(nodes.tolist()))
