@@ -131,7 +131,7 @@ def _reasons(store: Store, cluster: str, table: Table) -> pl.DataFrame:
     for number, lines in kept_lines(store, cluster):
         verdict = judge(lines, Scheduler("failed", 1, 0, ()), None, table, words)
         reason = verdict.reason
-        if not verdict.failed or reason not in table.reasons:
+        if not verdict.failed or reason is None or reason not in table.reasons:
             continue
         of_user = "user" in (verdict.category or "").split("+") and reason not in SYMPTOMS
         found.append((number, reason_of_line(reason, verdict.evidence or ""), of_user))
