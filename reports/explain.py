@@ -188,7 +188,8 @@ def _cause(cause: Cause, tried: Tried, *, several: bool) -> Iterator[Item]:
     else:
         yield Item("text", f"{cause.title}{kinds}{sure}.")
     if cause.evidence is not None and cause.stream == "scheduler":
-        yield Item("code", cause.evidence, "the scheduler's record")
+        by = "an event of its GPUs" if cause.evidence.startswith("NVRM: Xid (") else "the scheduler's record"
+        yield Item("code", cause.evidence, by)
     elif cause.evidence is not None:
         yield Item("code", cause.evidence, f"{cause.path or cause.stream}, line {cause.line_no}")
     if cause.others:

@@ -29,10 +29,20 @@ machine_words AS (
     FROM base_placements AS p JOIN failed AS f USING (job, attempt)
     JOIN base_machine_events AS e ON e.machine = p.machine AND e.from_c >= p.start_c AND e.from_c <= p.held_until_c + 300
 ),
+gpu_words AS (
+    -- XIDs up to 10 minutes before the end; 45, and 43 at the end itself, follow from the end. Of a user's XID it must be known who held the GPU.
+    SELECT x.job, x.attempt, 3 AS rank,
+           printf('NVRM: Xid (%s): %d, %s [GPU %s of %s, %d s before the end; by its time]', CASE x.origin WHEN 'log' THEN 'kernel log' ELSE 'exporter' END, x.code,
+                  coalesce(x.text, 'no text'), coalesce(x.gpu::VARCHAR, '?'), x.machine, round(f.end_s - epoch(x.ts))::BIGINT) AS text
+    FROM (SELECT unnest(jobs) AS job, unnest(attempts) AS attempt, len(jobs) AS holders, * EXCLUDE (jobs, attempts) FROM gpu_faults WHERE cluster = $cluster AND signal = 'xid') AS x
+    JOIN failed AS f USING (job, attempt)
+    WHERE f.end_s - epoch(x.ts) BETWEEN -60 AND 600 AND x.code <> 45 AND NOT (x.code = 43 AND abs(f.end_s - epoch(x.ts)) <= 5)
+      AND (x.holders = 1 OR f.servers > 1 OR x.code NOT IN (13, 31, 43))
+),
 words AS (
     SELECT job, attempt, list(text ORDER BY rank, text)[1:8] AS texts
     FROM (SELECT DISTINCT job, attempt, rank, text FROM (
-        FROM own_words UNION ALL FROM containers_words UNION ALL FROM machine_words
+        FROM own_words UNION ALL FROM containers_words UNION ALL FROM machine_words UNION ALL FROM gpu_words
     ) WHERE trim(text) <> '')
     GROUP BY ALL
 ),

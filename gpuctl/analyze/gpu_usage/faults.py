@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gpuctl.analyze.gpu_usage.holds import Holds
+    from gpuctl.analyze.gpu_usage.lost import Lost
     from gpuctl.store.database import Store
 
 BURST_US = 60_000_000
@@ -28,16 +31,22 @@ _KINDS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def found(store: Store, cluster: str, holds: Holds) -> pl.DataFrame:
+def found(store: Store, cluster: str, holds: Holds, lost: Sequence[Lost]) -> pl.DataFrame:
     """Return the rows of ``gpu_faults``.
 
-    The kernel's log has every XID; a gauge of the last one adds only what the log lacks.
+    The kernel's log has every XID; a gauge of the last one, and counters, add only what it lacks.
+
+    Args:
+        store: open.
+        cluster: its name there.
+        holds: who held which GPUs.
+        lost: GPUs whose samples ended while those of their nodes went on.
     """
     by_node: dict[str, list[int]] = defaultdict(list)
     for at, hold in enumerate(holds.on_nodes):
         by_node[hold.machine].append(at)
     last: dict[tuple[Any, ...], int] = {}
-    logged: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+    logged: dict[tuple[Any, ...], list[tuple[str, int]]] = defaultdict(list)
     rows = []
     for event in store.execute(_EVENTS, {"cluster": cluster}).fetchall():
         us, since, machine, gpu, uuid, pci, instance, signal, code, text, pid, origin, source = event
@@ -48,13 +57,19 @@ def found(store: Store, cluster: str, holds: Holds) -> pl.DataFrame:
             seen, last[burst] = last.get(burst), us
             if seen is not None and us - seen <= BURST_US:
                 continue
-            logged[what].append(us)
-        elif any((since or us) - BURST_US <= at <= us + BURST_US for at in logged[what]):
+        elif any(by != origin and (since or us) - BURST_US <= at <= us + BURST_US for by, at in logged[what]):
             continue
-        hit = _hit(holds, by_node.get(machine or "", ()), gpu, us)
+        logged[what].append((origin, us))
+        hit = _hit(holds, by_node.get(machine or "", ()), gpu, since or us, us)
         jobs = [holds.attempts[at].job for at in hit]
         attempts = [holds.attempts[at].attempt for at in hit]
         rows.append((us, machine, gpu, instance, signal, code, text, origin, jobs, attempts, source))
+    for machine, gpu, end, until in lost:
+        us = round(end * 1e6)
+        hit = _hit(holds, by_node.get(machine, ()), gpu, us, us)
+        jobs, attempts = [holds.attempts[at].job for at in hit], [holds.attempts[at].attempt for at in hit]
+        text = f"no samples for {(until - end) / 3600:.1f} h, while the node's other GPUs had them"
+        rows.append((us, machine, gpu, None, "lost", None, text, "gap", jobs, attempts, 0))
     return pl.DataFrame(rows, schema=_KINDS, orient="row")
 
 
@@ -71,7 +86,7 @@ def _place(
     return machine, gpu
 
 
-def _hit(holds: Holds, of_node: Any, gpu: int | None, us: int) -> list[int]:
+def _hit(holds: Holds, of_node: Any, gpu: int | None, since: int, us: int) -> list[int]:
     """Return the attempts that an event hit; all that may have held the GPU if their GPUs are unknown."""
     sure: list[int] = []
     near: list[tuple[int, int]] = []
@@ -81,7 +96,7 @@ def _hit(holds: Holds, of_node: Any, gpu: int | None, us: int) -> list[int]:
             continue
         attempt = holds.attempts[hold.attempt]
         end = attempt.end
-        if attempt.start <= us and (end is None or us < end):
+        if attempt.start <= us and (end is None or since < end):
             sure.append(hold.attempt)
         elif attempt.start - BEFORE_US <= us and end is not None and us <= end + AFTER_US:
             near.append((abs(us - (end if us >= end else attempt.start)), hold.attempt))

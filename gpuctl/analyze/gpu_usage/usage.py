@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import polars as pl
 
-from gpuctl.analyze.gpu_usage import clocks, faults, lanes, ranges, spans
+from gpuctl.analyze.gpu_usage import clocks, faults, lanes, lost, ranges, spans
 from gpuctl.analyze.gpu_usage.holds import Holds, NodeHold, read
 from gpuctl.analyze.gpu_usage.summaries import Summary, over_time, summaries
 
@@ -119,6 +119,7 @@ class _Usage:
         self._jobs: dict[str, _Job] = defaultdict(_Job)
         self._clocks: list[dict[str, Any]] = []
         self._counts: dict[str, int] = defaultdict(int)
+        self._lost: list[lost.Lost] = []
         self._hours: list[pl.DataFrame] = []
         self._tenths: list[pl.DataFrame] = []
         self._on_machine: dict[str, list[NodeHold]] = defaultdict(list)
@@ -147,7 +148,7 @@ class _Usage:
             "job_gpu_usage": usage,
             "gpu_use_hours": _summed(self._hours, by),
             "gpu_use_tenths": _summed(self._tenths, ["job", "attempt", "colocated", "tenth"]),
-            "gpu_faults": faults.found(self._store, self._cluster, self._holds),
+            "gpu_faults": faults.found(self._store, self._cluster, self._holds, self._lost),
             "gpu_clocks": pl.DataFrame(self._clocks),
             "gpu_usage_basis": pl.DataFrame(basis, schema={"what": pl.String, "value": pl.Float64}),
         }
@@ -202,6 +203,7 @@ class _Usage:
             rows = rows.join(by_lane, on="lane", maintain_order="left").with_columns(
                 t=pl.col("t") - pl.when("node_clock").then("shift").otherwise(0.0)
             )
+        self._lost += lost.find(rows["lane"].to_numpy(), rows["t"].to_numpy(), self._lanes.lanes)
         self._add(rows, held, who, how)
         for machine in machines:
             if any(hold.devices is None for hold in self._on_machine.get(machine, ())):

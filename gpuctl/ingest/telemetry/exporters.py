@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpuctl.ingest.telemetry.health import SIGNALS
 from gpuctl.ingest.telemetry.recorder import Device, Identity, pci_of, uuid_of
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ class Metric(NamedTuple):
 
     Attributes:
         reader: the exporter.
-        column: of ``gpu_readings``; ``xid`` (a gauge of the last XID), ``info`` (labels alone), ``occupancy``.
+        column: of ``gpu_readings``; ``xid`` (a gauge of the last XID), ``fault`` (`SIGNALS`), ``info`` (labels alone),
+            ``occupancy``.
         scale: to the column's unit.
         kind: `Identity.util_kind`.
     """
@@ -47,6 +49,7 @@ METRICS: dict[str, Metric] = {
     **{f"DCGM_FI_PROF_SM_{end}": Metric("dcgm", "sm_pct", 100) for end in ("ACTIVE", "UTIL_RATIO")},
     "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": Metric("dcgm", "tensor_pct", 100),
     "DCGM_FI_PROF_TENSOR_UTIL_RATIO": Metric("dcgm", "tensor_pct", 100),
+    **{name: Metric("dcgm" if name.startswith("DCGM") else "nvidia_gpu_exporter", "fault") for name in SIGNALS},
     "nvidia_gpu_duty_cycle": Metric("jobstats", "util"),
     "nvidia_gpu_graphics_util_percent": Metric("jobstats", "util", 100, "engine"),
     "nvidia_gpu_memory_used_bytes": Metric("jobstats", "mem_mb", MIB),

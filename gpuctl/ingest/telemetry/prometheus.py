@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpuctl.ingest.telemetry.exporters import Metric, device, identity, metric_of, unused
+from gpuctl.ingest.telemetry import health
+from gpuctl.ingest.telemetry.exporters import Metric, device, identity, metric_of, unused, whole
 from gpuctl.ingest.telemetry.recorder import Identity, Recorder, cleaned, fault
 
 if TYPE_CHECKING:
@@ -19,12 +20,23 @@ NO_NAME = "no name of a metric: a result of avg() and its like; query the metric
 
 
 class Series(NamedTuple):
-    """A series that is read."""
+    """A series that is read.
+
+    Attributes:
+        number: of its identity.
+        metric: how its values are read.
+        identity: of the GPU.
+        text: in messages.
+        name: of the metric.
+        code: the XID that its label states.
+    """
 
     number: int
     metric: Metric
     identity: Identity
     text: str
+    name: str
+    code: int | None
 
 
 class Samples:
@@ -33,7 +45,7 @@ class Samples:
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
         self._recorder = Recorder(sink, node_clock=False)
-        self._last: dict[int, tuple[int, float]] = {}
+        self._last: dict[tuple[int, str, int | None], health.Last] = {}
 
     def series(self, labels: Mapping[str, str], text: str = "") -> Series | str:
         """The series of some labels, or why its samples are not read."""
@@ -46,7 +58,8 @@ class Samples:
         found = identity(metric, labels)
         if mapped := device(labels, found):
             self._recorder.device(mapped)
-        return Series(self._recorder.number(found), metric, found, text or labels["__name__"])
+        name = labels["__name__"]
+        return Series(self._recorder.number(found), metric, found, text or name, name, whole(labels.get("xid")))
 
     def add(self, series: Series, rows: pl.DataFrame, line_no: int) -> None:
         """Take the samples of a series: ``ts`` (microseconds), ``value`` (null where it is no number)."""
@@ -55,7 +68,9 @@ class Samples:
         self._sink.seen(rows.height)
         column, scale = series.metric.column, series.metric.scale
         if column == "xid":
-            self._xids(series, rows)
+            self._xids(series, health.known(rows))
+        elif column == "fault":
+            self._faults(series, health.known(rows))
         elif column not in {"info", "occupancy"}:
             rows = rows.with_columns(cleaned(column, pl.col("value") * scale))
             wrong = rows.filter(fault(column, pl.col("value")) | pl.col("ts").is_null())
@@ -78,16 +93,29 @@ class Samples:
     def _xids(self, series: Series, rows: pl.DataFrame) -> None:
         """Events: the gauge of the last XID changes to another one; its first value is history."""
         events = []
-        at, before = self._last.get(series.number, (None, None))
-        of = series.identity
-        for ts, value in rows.select("ts", "value").iter_rows():
-            if value is None or ts is None:
-                continue
-            if before is not None and value not in {before, 0}:
-                place = {name: getattr(of, name) for name in _PLACE}
-                event = {"ts": ts, "since_ts": at, "signal": "xid", "code": int(value), "origin": "gauge"}
-                events.append(place | event)
-            at, before = ts, value
-        if at is not None and before is not None:
-            self._last[series.number] = (at, before)
+        key = series.number, series.name, series.code
+        last = self._last.get(key)
+        for ts, value in rows.iter_rows():
+            if last is not None and value not in {last.value, 0}:
+                events.append(_event(series, "xid", ts, last.ts) | {"code": int(value), "origin": "gauge"})
+            last = health.Last(ts, value)
+        if last is not None:
+            self._last[key] = last
         self._recorder.event(events)
+
+    def _faults(self, series: Series, rows: pl.DataFrame) -> None:
+        """Events: a counter rises, a gauge becomes true."""
+        signal, key = health.SIGNALS[series.name], (series.number, series.name, series.code)
+        if rows.is_empty() or (signal.name == "xid" and series.code is None):
+            return
+        found = health.events(rows, signal, self._last.get(key))
+        self._last[key] = health.Last(*rows.row(-1))
+        more = {"code": series.code, "origin": "counter"}
+        self._recorder.event(
+            [_event(series, signal.name, ts, since) | more | {"value": value} for ts, since, value in found.iter_rows()]
+        )
+
+
+def _event(series: Series, signal: str, ts: int, since: int) -> dict[str, object]:
+    place = {name: getattr(series.identity, name) for name in _PLACE}
+    return {"ts": ts, "since_ts": since, "signal": signal} | place
