@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpuctl.core.charts import Chart, declared
 from gpuctl.core.plugins import BUILT_IN
@@ -30,6 +30,22 @@ _NEEDED = ("title", "section", "question", "population", "column")
 _COMMENT = re.compile(r"--[^\n]*")
 _PARAMETER = re.compile(r"\$([a-z_]+)")
 _NUMBER = re.compile(r"[0-9]{1,4}")
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
+_DECIMAL = re.compile(r"-?(?:[0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30})(?:[eE][-+]?[0-9]{1,3})?")
+
+
+class Setting(NamedTuple):
+    """A parameter that a user may set.
+
+    Attributes:
+        name: as ``$name`` in the SQL.
+        default: its value unless set.
+        description: what it means.
+    """
+
+    name: str
+    default: str | int | float
+    description: str
 
 
 @dataclass(frozen=True)
@@ -52,6 +68,7 @@ class Query:
         columns: in the order of the SELECT.
         order: its position in its section, ascending, then by name.
         reference: the key of published values that it prints for comparison, only on request; '' for none.
+        settings: parameters that a user may set.
         drawings: the declarations of its charts.
         charts: the same, parsed.
         origin: its origin: built in, a package and its version, or a file.
@@ -71,6 +88,7 @@ class Query:
     columns: tuple[Column, ...]
     order: int
     reference: str
+    settings: tuple[Setting, ...]
     drawings: tuple[str, ...]
     charts: tuple[Chart, ...]
     origin: str = BUILT_IN
@@ -135,6 +153,7 @@ def read(name: str, sql: str) -> Query:
         columns=columns,
         order=int(one("order", str(LAST))),
         reference=one("reference"),
+        settings=tuple(map(_setting, entries.get("parameter", ()))),
         drawings=drawings,
         charts=_charts(name, drawings, one("title"), columns),
     )
@@ -146,6 +165,20 @@ def _keys(text: str, columns: Iterable[Column]) -> tuple[str, ...]:
     if strange:
         raise ValueError(f"key_columns: {min(strange)!r} is not one of its columns")
     return keys
+
+
+def parsed_value(text: str) -> str | int | float:
+    """Return a decimal number if a text is one, else the text."""
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    return float(text) if _DECIMAL.fullmatch(text) else text
+
+
+def _setting(line: str) -> Setting:
+    parts = [part.strip() for part in line.split("|")]
+    if len(parts) != 3 or not _NAME.fullmatch(parts[0]) or not all(parts):
+        raise ValueError(f"parameter: expected 'name | default | definition', found {line!r}")
+    return Setting(parts[0], parsed_value(parts[1]), parts[2])
 
 
 def _column(line: str) -> Column:

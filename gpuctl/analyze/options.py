@@ -9,6 +9,7 @@ from gpuctl.core.job_filter import EVERY_JOB, JobFilter
 from gpuctl.reliability.choices import DEFAULT, Choices
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from gpuctl.analyze.site_files import Price
@@ -43,6 +44,7 @@ class Options:
         learned: whether a learned model classifies last lines without a signature.
         filter: the jobs that figures cover; cluster-wide figures cover all jobs.
         own: the analyses of files that the user named; `tables` selects those that run.
+        parameters: values of parameters that these analyses declare; others have their defaults.
         command: the command line, for the record.
     """
 
@@ -67,4 +69,5 @@ class Options:
     learned: bool = True
     filter: JobFilter = EVERY_JOB
     own: tuple[Query, ...] = ()
+    parameters: Mapping[str, str | int | float] = field(default_factory=dict)
     command: str = ""

@@ -143,8 +143,12 @@ def _checked(name: str, text: str, origin: str) -> Query:
         raise ValueError(f"population: the number does not exist: {{{min(strange)}}}")
     if found.needs and found.needs.replace(" ", "_") not in numbers("counts"):
         raise ValueError(f"needs: {found.needs!r} is not a kind of data that gpuctl knows")
-    if found.parameters - {"cluster"}:
-        raise ValueError(f"there is no parameter ${min(found.parameters - {'cluster'})}; there is $cluster")
+    declared = {"cluster", *(setting.name for setting in found.settings)}
+    if found.parameters - declared:
+        raise ValueError(
+            f"there is no parameter ${min(found.parameters - declared)}; there is $cluster, and what the header "
+            "declares: '-- parameter: name | default | definition'"
+        )
     if found.reference:
         raise ValueError("reference: only gpuctl's own analyses print published values")
     return found

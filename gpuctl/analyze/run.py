@@ -17,6 +17,7 @@ from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.notes import fields, literal, note, untrusted
 from gpuctl.core.plugins import BUILT_IN
 from gpuctl.core.results import Analysis, ResultTable
+from gpuctl.core.suggestions import meant
 from gpuctl.queries.catalogue import in_order
 from gpuctl.queries.sections import SECTIONS
 from gpuctl.store.sources import read_sources
@@ -52,6 +53,7 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
     read = {name for one in queries for name in shared_sql.uses(one.sql, "result")}
     called = cluster_note(store, cluster)
     unit = store.value("SELECT unit FROM clusters WHERE cluster = $cluster", {"cluster": cluster})
+    _check_parameters(options, queries)
     steps = len(queries) + 2
     done = 0
 
@@ -98,6 +100,19 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
         command=options.command,
         warnings=caveats.ranked([*caveats.of_causes(store, shared), *caveats.of_series(store, shared), *found_caveats]),
     )
+
+
+def _check_parameters(options: Options, queries: Sequence[Query]) -> None:
+    """Refuse a parameter that no analysis has.
+
+    Raises:
+        UsageError: there is one.
+    """
+    known = sorted({each.name for query in queries for each in query.settings})
+    strange = next((name for name in options.parameters if name not in known), None)
+    if strange is not None:
+        hint = meant(strange, known) if known else "a file's header declares them: -- parameter: name | default | ..."
+        raise UsageError(f"--set {strange}: no table here has this parameter", hint=hint)
 
 
 def _counted(queries: Sequence[Query]) -> dict[str, frozenset[str]]:
@@ -182,7 +197,7 @@ def _ask(
         else:
             frame = _tidy(store.frame(sql, shared.bind(sql), long=query.only_exported))
     else:
-        frame = _of_others(store, query, shared, {"cluster": shared.cluster} if query.parameters else {})
+        frame = _of_others(store, query, shared, _values(query, shared.cluster, options))
     notes: tuple[Note, ...] = ()
     if query.needs:
         there = shared.scalars("counts", [query.needs.replace(" ", "_")], whole=True)
@@ -208,7 +223,14 @@ def _ask(
     )
 
 
-def _of_others(store: Store, query: Query, shared: SharedTables, wanted: Mapping[str, str]) -> pl.DataFrame:
+def _values(query: Query, cluster: str, options: Options) -> dict[str, str | int | float]:
+    """The values of the parameters in an analysis that is not ours."""
+    values: dict[str, str | int | float] = {each.name: each.default for each in query.settings}
+    values |= {name: value for name, value in options.parameters.items() if name in values}
+    return {name: value for name, value in {"cluster": cluster, **values}.items() if name in query.parameters}
+
+
+def _of_others(store: Store, query: Query, shared: SharedTables, wanted: Mapping[str, object]) -> pl.DataFrame:
     """Return the rows of a third-party analysis: one SELECT, which reads the store and gpuctl's shared tables.
 
     Raises:

@@ -18,19 +18,30 @@ from gpuctl.cli.options import (
     ColumnsOption,
     CsvOption,
     DelimiterOption,
+    FiguresOption,
     Filters,
     HtmlOption,
     KeepOption,
     LogFormatOption,
     ParquetOption,
     Reliability,
+    SetOption,
     Site,
     TableOptions,
     TimezoneOption,
     TracesArgument,
     grouped,
+    parameter_values,
 )
-from gpuctl.cli.output import announce_written, command_line, for_people, print_result, print_screen, write_directory
+from gpuctl.cli.output import (
+    announce_written,
+    command_line,
+    for_people,
+    print_result,
+    print_screen,
+    write_directory,
+    write_figures,
+)
 from gpuctl.cli.output_format import OutputFormat
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode
@@ -129,10 +140,12 @@ def analyze(
             help=f"Only this section; repeatable: {', '.join(key for key, _ in SECTIONS)}.",
         ),
     ] = None,
+    values: SetOption = None,
     shown: TableOptions,
     csv: CsvOption = None,
     parquet: ParquetOption = None,
     html: HtmlOption = None,
+    figures: FiguresOption = None,
     keep_as: KeepOption = None,
 ) -> None:
     """Report how busy the cluster was, how long jobs waited and why, and how well they used their GPUs.
@@ -150,11 +163,13 @@ def analyze(
     from gpuctl.analyze.options import Options
     from gpuctl.core.results import Analysis
 
-    check_outputs(context, {"--html": html, "--output": output}, {"--csv": csv, "--parquet": parquet})
+    check_outputs(
+        context, {"--html": html, "--output": output}, {"--csv": csv, "--parquet": parquet, "--figures": figures}
+    )
     place = keeping_place(keep_as, paths or [], db)
     people = for_people(shape, output)
     first = people and not (section or table or shown.every or reference)
-    whole = any((csv, parquet, html, keep_as))
+    whole = any((csv, parquet, html, figures, keep_as))
     if reference and people and not (section or table or shown.every):
         table = list(registry.tables(reference))
     options = Options(
@@ -172,6 +187,7 @@ def analyze(
         sections=tuple(section or ()),
         tables=_wanted(table or (), first=first, whole=whole and not section, drawing=people and shape is None),
         own=own,
+        parameters=parameter_values(values or ()),
         command=command_line(),
     )
     with opened(
@@ -206,13 +222,14 @@ def analyze(
         from gpuctl.reports.html import write_html
 
         write_html(result, html)
+    write_figures(result, figures)
     details = shape is OutputFormat.JSON
     names = [*_of_sections(result, section, details=details), *table] if section and table else table or None
     if details and not (names or section or shown.every):
         names = _shown_somewhere(result)
     print_result(result, shape, output, names, given, screen=screen, notes=shown.notes, paged=shown.every)
     keep(result, keep_as, place, context, given)
-    announce_written((csv, parquet, html, output), given)
+    announce_written((csv, parquet, html, figures, output), given)
     if report is not None and report.failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
 

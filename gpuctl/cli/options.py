@@ -220,6 +220,18 @@ RulesOption = Annotated[int, typer.Option(metavar="N", min=2, max=4096, help="Ma
 ParquetOption = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Also write every table to DIR/<table>.parquet.")
 ]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Value of a parameter $NAME in your own SQL; repeatable."),
+]
+FiguresOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--figures",
+        metavar="DIR",
+        help="Also write every chart as SVG, PDF and PNG for a paper's column, and its rows as CSV.",
+    ),
+]
 KeepOption = Annotated[
     str | None,
     typer.Option(
@@ -444,6 +456,22 @@ class TableOptions:
         return chosen_format(
             self.output_format, as_json=self.as_json or given.json, output=self.output, tables=self.table
         )
+
+
+def parameter_values(given: Sequence[str]) -> dict[str, str | int | float]:
+    """The values of ``--set``, numbers as such.
+
+    Raises:
+        UsageError: one is not ``NAME=VALUE``.
+    """
+    from gpuctl.core.errors import UsageError
+    from gpuctl.queries.catalogue import parsed_value
+
+    parts = [text.partition("=") for text in given]
+    bad = next((text for text, part in zip(given, parts, strict=True) if not part[0].strip() or not part[1]), None)
+    if bad is not None:
+        raise UsageError(f"--set {bad}: expected NAME=VALUE", hint="--set gpus=8")
+    return {name.strip(): parsed_value(value) for name, _, value in parts}
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

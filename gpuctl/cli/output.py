@@ -36,6 +36,14 @@ def write_directory(result: Analysis, directory: Path, kind: Literal["csv", "par
     write_dir(result, directory, kind, spreadsheet=given.spreadsheet)
 
 
+def write_figures(result: Analysis, directory: Path | None) -> None:
+    """Write every chart to files of its own, if a directory is given."""
+    if directory is not None:
+        from gpuctl.reports.charts.paper import write_all
+
+        write_all(result, directory)
+
+
 def write_text(text: str, output: Path | None) -> None:
     """Write a text to a file, or to standard output."""
     if output is None:

@@ -11,10 +11,6 @@ from gpuctl.core.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
 
 
 class OutputFormat(StrEnum):
@@ -26,6 +22,7 @@ class OutputFormat(StrEnum):
     CSV = "csv"
     TSV = "tsv"
     MARKDOWN = "markdown"
+    LATEX = "latex"
     PARQUET = "parquet"
 
 

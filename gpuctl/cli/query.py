@@ -11,13 +11,13 @@ import typer
 
 from gpuctl.cli import complete
 from gpuctl.cli.common import message, named_to_check, print_json, print_table, print_violations, settings, visible
-from gpuctl.cli.options import FormatOption, OutputOption, PlainJsonOption
+from gpuctl.cli.options import FormatOption, OutputOption, PlainJsonOption, SetOption, parameter_values
 from gpuctl.cli.output import command_line, for_people, print_result
 from gpuctl.cli.output_format import OutputFormat, chosen_format
 from gpuctl.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import polars as pl
 
@@ -34,6 +34,7 @@ def query(  # noqa: PLR0917 - Typer passes options by name
     context: typer.Context,
     store: Annotated[Path, typer.Argument(metavar="STORE", help="Trace store; opened read-only.")],
     sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT over the tables that gpuctl tables lists.")],
+    values: SetOption = None,
     output_format: FormatOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the rows as a JSON list.")] = False,
     output: OutputOption = None,
@@ -52,8 +53,8 @@ def query(  # noqa: PLR0917 - Typer passes options by name
     shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=["query"])
     with Store(store) as opened, TimeLimit(timeout, opened.interrupt):
         provide_held(opened, sql)
-        found = ask_in_batches(opened, sql)
-        if for_people(shape, output) or shape is OutputFormat.MARKDOWN:
+        found = ask_in_batches(opened, sql, parameter_values(values or ()))
+        if for_people(shape, output) or shape in {OutputFormat.MARKDOWN, OutputFormat.LATEX}:
             frame, more = _first_rows(found)
             print_result(_as_result(frame), shape, output, ["query"], given, notes=False, paged=True)
             if more:
@@ -98,6 +99,7 @@ def tables(
             help="One table: show its columns. Default: list all tables.",
         ),
     ] = None,
+    output_format: FormatOption = None,
     as_json: PlainJsonOption = False,
 ) -> None:
     """List the tables that gpuctl query can read, or the columns of one table."""
@@ -108,13 +110,27 @@ def tables(
     chosen = [view for view in VIEWS if name in {None, view.name}]
     if not chosen:
         raise UsageError(f"there is no table {name!r}", hint=meant(str(name), [view.name for view in VIEWS]))
-    if as_json or given.json:
+    shape = chosen_format(output_format, as_json=as_json or given.json, output=None, tables=["query"])
+    if shape is OutputFormat.JSON:
         print_json([_described(view) for view in chosen])
+    elif shape not in {None, OutputFormat.TABLE}:
+        print_result(_as_result(_listed(chosen, whole=name is None)), shape, None, ["query"], given, notes=False)
     elif name is None:
         rows = [(view.name, view.text, ", ".join(field.name for field in view.fields)) for view in chosen]
         print_table(("table", "one row per", "columns"), rows, color=given.color, wide="columns")
     else:
         print_table(("column", "type", "what it is"), chosen[0].fields, color=given.color, wide="what it is")
+
+
+def _listed(chosen: Sequence[View], *, whole: bool) -> pl.DataFrame:
+    """Tables with their columns, a row each; of one table, its columns."""
+    import polars as pl
+
+    if whole:
+        rows = [(view.name, view.text, ", ".join(field.name for field in view.fields)) for view in chosen]
+        return pl.DataFrame(rows, schema=["table", "row", "columns"], orient="row")
+    return pl.DataFrame([tuple(field) for field in chosen[0].fields], schema=["column", "type", "definition"],
+                        orient="row")  # fmt: skip
 
 
 def _described(view: View) -> dict[str, object]:

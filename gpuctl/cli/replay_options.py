@@ -14,6 +14,7 @@ from gpuctl.cli.options import (
     ClusterOption,
     DelimiterOption,
     EngineOption,
+    FiguresOption,
     HtmlOption,
     KeepOption,
     LogColumnsOption,
@@ -448,6 +449,7 @@ class Places:
         ),
     ] = None
     html: HtmlOption = None
+    figures: FiguresOption = None
     store: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Also write a trace store for gpuctl analyze, with one cluster per policy."),
@@ -460,12 +462,12 @@ class Places:
     @property
     def all(self) -> tuple[Path | None, ...]:
         """Files and folders to write."""
-        return self.csv, self.parquet, self.html, self.store, self.decisions
+        return self.csv, self.parquet, self.html, self.figures, self.store, self.decisions
 
     @property
     def whole(self) -> bool:
         """Whether every table is written somewhere."""
-        return any((self.csv, self.parquet, self.html, self.keep_as))
+        return any((self.csv, self.parquet, self.html, self.figures, self.keep_as))
 
     def check(self, context: typer.Context, shown: TableOptions) -> None:
         """See that all of them can be written, before anything runs."""
@@ -474,7 +476,7 @@ class Places:
         check_outputs(
             context,
             {"--output": shown.output, "--html": self.html, "--store": self.store},
-            {"--csv": self.csv, "--parquet": self.parquet, "--decisions": self.decisions},
+            {"--csv": self.csv, "--parquet": self.parquet, "--figures": self.figures, "--decisions": self.decisions},
         )
         if self.store is not None:
             from gpuctl.replay.results.store import refuse
@@ -497,7 +499,7 @@ class Places:
 
     def write_tables(self, result: Analysis, given: Settings) -> None:
         """Write the tables as files, and the page."""
-        from gpuctl.cli.output import write_directory
+        from gpuctl.cli.output import write_directory, write_figures
 
         short = replace(result, tables=tuple(replace(t, name=SHORT_FILES.get(t.name, t.name)) for t in result.tables))
         if self.csv is not None:
@@ -508,3 +510,4 @@ class Places:
             from gpuctl.reports.html import write_html
 
             write_html(result, self.html)
+        write_figures(result, self.figures)

@@ -28,6 +28,7 @@ def analyze(
     where: Mapping[str, str | Sequence[str]] | None = None,
     *,
     sections: Sequence[str] = (),
+    parameters: Mapping[str, str | int | float] | None = None,
     definition: Literal["gpuctl", "notebook"] = "gpuctl",
     duration: Literal["span", "sum", "last"] | None = None,
     by: Literal["hour", "day", "week", "month", "quarter"] | None = None,
@@ -51,6 +52,7 @@ def analyze(
         where: only jobs that match: ``{"gpus": "8..", "user": "u1", "since": "2024-01-01"}``. Keys are user, queue,
             account, state, gpus, since and until; lists of names match any of them.
         sections: only the tables of these sections, besides `tables`.
+        parameters: values of parameters that your own ``.sql`` files declare.
         definition: whose definitions of waits and run times: gpuctl's or the published notebook's.
         duration: a job's run time: last end - first start, the sum of its attempts, or its last attempt.
         by: periods of series over time and of charges.
@@ -104,6 +106,7 @@ def analyze(
             tables=tuple(names),
             exports=every,
             own=own,
+            parameters=dict(parameters or {}),
             command="gpuctl.analyze",
             filter=job_filter(where),
             **_site(quotas, racks, borrow_below, reading, learned=learned),

@@ -63,6 +63,7 @@ def figure_of(analysis: Analysis, name: str) -> Figure:
     Raises:
         UsageError: there is none, or it cannot be drawn.
     """
+    from gpuctl.reports.charts.paper import figure_name
     from gpuctl.reports.charts.registry import rows_of
     from gpuctl.reports.figures import on_page
 
@@ -75,8 +76,3 @@ def figure_of(analysis: Analysis, name: str) -> Figure:
     if rows is None:
         raise UsageError(f"chart {found.name}: {missing}")
     return Figure(figure_name(found), found.title, analysis, found)
-
-
-def figure_name(chart: Chart) -> str:
-    """The name of a chart without what the page puts before it: ``wait-cdf``."""
-    return chart.name.removeprefix("chart-")

@@ -102,7 +102,7 @@ class Result:
     @property
     def figures(self) -> tuple[str, ...]:
         """Names of its charts."""
-        from gpuctl.library.figures import figure_name
+        from gpuctl.reports.charts.paper import figure_name
         from gpuctl.reports.figures import on_page
 
         return tuple(figure_name(chart) for chart in on_page(self._analysis))
@@ -129,6 +129,18 @@ class Result:
         from gpuctl.reports.export.files import write_tables
 
         write_atomically(Path(path), partial(write_tables, self._analysis, "json", names=list(self.tables)))
+
+    def save_figures(
+        self, folder: str | PathLike[str], *, style: Literal["paper", "wide"] = "paper"
+    ) -> tuple[Path, ...]:
+        """Write every chart that can be drawn as SVG, PDF and PNG, each with its rows as CSV, and return the files.
+
+        Raises:
+            OSError: a file cannot be written.
+        """
+        from gpuctl.reports.charts.paper import write_all
+
+        return write_all(self._analysis, Path(folder), style)
 
     def to_csv(self, folder: str | PathLike[str]) -> None:
         """Write every table to ``folder/TABLE.csv``.

@@ -267,7 +267,9 @@ class Store:
         """Interrupt the running statement; may be called from another thread."""
         self._con.interrupt()
 
-    def batches(self, sql: str, rows: int = reader_sql.BATCH_ROWS) -> Iterator[pl.DataFrame]:
+    def batches(
+        self, sql: str, rows: int = reader_sql.BATCH_ROWS, params: Mapping[str, Any] | None = None
+    ) -> Iterator[pl.DataFrame]:
         """Run a reader's own SELECT and yield its rows in batches, so that memory does not grow with them.
 
         The first frame comes even if there are no rows. Raises as `read_only_query` does.
@@ -275,7 +277,7 @@ class Store:
 
         def begin() -> Any:
             with self._explained_to_reader():
-                return reader_sql.relation(self._con, sql, None).to_arrow_reader(rows)
+                return reader_sql.relation(self._con, sql, params).to_arrow_reader(rows)
 
         def following() -> Any:
             with self._explained_to_reader():

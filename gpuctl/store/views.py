@@ -5,12 +5,12 @@ The underlying tables are internal and change between versions.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpuctl.store import lake
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     import polars as pl
 
@@ -368,7 +368,7 @@ def show(store: Store) -> None:
     store.execute("SET lock_configuration = true")
 
 
-def ask_in_batches(store: Store, sql: str) -> Iterator[pl.DataFrame]:
+def ask_in_batches(store: Store, sql: str, params: Mapping[str, Any] | None = None) -> Iterator[pl.DataFrame]:
     """Answer one SELECT over the views in batches; the first frame is yielded even if it is empty.
 
     Times are in UTC, intervals in seconds, sums of integers are integers.
@@ -378,7 +378,7 @@ def ask_in_batches(store: Store, sql: str) -> Iterator[pl.DataFrame]:
         StoreError: the store is damaged, or there is not enough memory.
     """
     show(store)
-    return map(as_plain, store.batches(sql))
+    return map(as_plain, store.batches(sql, params=params))
 
 
 def as_plain(found: pl.DataFrame) -> pl.DataFrame:

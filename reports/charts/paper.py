@@ -11,6 +11,7 @@ from gpuctl.core.errors import UsageError
 from gpuctl.core.file_io import write_atomically
 from gpuctl.reports.charts.registry import rows_of, sketched
 from gpuctl.reports.charts.svg import FAINT, INK, PAPER, SERIES, drawing_settings
+from gpuctl.reports.figures import on_page
 from gpuctl.reports.units import Units
 
 if TYPE_CHECKING:
@@ -86,6 +87,33 @@ def write_figure(
         table = rows.select([name for name in dict.fromkeys(_columns(chart)) if name in rows.columns])
         write_atomically(beside, partial(_put, table.write_csv().encode()))
     return path, beside
+
+
+def write_all(analysis: Analysis, directory: Path, style: StyleName = "paper") -> tuple[Path, ...]:
+    """Write every chart that can be drawn as ``NAME.svg``, ``NAME.pdf``, ``NAME.png`` and its rows as ``NAME.csv``.
+
+    Args:
+        analysis: the result.
+        directory: made if it is absent; other files in it stay.
+        style: size of the figures.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    written: list[Path] = []
+    for chart in on_page(analysis):
+        if rows_of(chart, analysis.table(chart.table))[0] is None:
+            continue
+        for number, ending in enumerate(ENDINGS):
+            path = directory / f"{figure_name(chart)}{ending}"
+            written += write_figure(analysis, chart, path, style=style, data=number == 0)
+    return tuple(written)
+
+
+def figure_name(chart: Chart) -> str:
+    """Return the name of a chart without what the page puts before it: ``wait-cdf``."""
+    return chart.name.removeprefix("chart-")
 
 
 def as_svg(analysis: Analysis, chart: Chart, style: StyleName) -> str:

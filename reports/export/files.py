@@ -1,8 +1,8 @@
-"""Writes result tables to files: JSON, JSON lines, CSV, TSV, Markdown, Parquet.
+"""Writes result tables to files: JSON, JSON lines, CSV, TSV, Markdown, LaTeX, Parquet.
 
-All except Markdown carry the exact values: numbers in full precision, times as ISO 8601, missing values distinct from
-empty strings. Text is written exactly as in the logs, with two exceptions: on a terminal, control characters are
-escaped, and ``spreadsheet`` keeps text from being a formula.
+All except Markdown and LaTeX carry the exact values: numbers in full precision, times as ISO 8601, missing values
+distinct from empty strings. Text is written exactly as in the logs, with two exceptions: on a terminal, control
+characters are escaped, and ``spreadsheet`` keeps text from being a formula.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from gpuctl.core.file_io import write_atomically
 from gpuctl.reports.cell_text import visible
 from gpuctl.reports.export import values
 from gpuctl.reports.export.document import described, document
+from gpuctl.reports.export.latex import latex
 from gpuctl.reports.export.markdown import markdown
 from gpuctl.reports.selection import choose_tables
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from gpuctl.core.results import Analysis, ResultTable
 
-Format = Literal["table", "json", "jsonl", "csv", "tsv", "markdown", "parquet"]
+Format = Literal["table", "json", "jsonl", "csv", "tsv", "markdown", "latex", "parquet"]
 DirFormat = Literal["csv", "parquet"]
 
 FORMATS: tuple[str, ...] = get_args(Format)
@@ -76,6 +77,8 @@ def write_tables(
             _write_text(file, _delimited(chosen, "\t", spreadsheet=spreadsheet))
         case "markdown":
             _write_text(file, markdown(analysis, chosen))
+        case "latex":
+            _write_text(file, latex(analysis, chosen))
         case "parquet":
             _write_parquet(analysis, _only(chosen), file)
         case _:
