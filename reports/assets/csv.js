@@ -199,6 +199,48 @@ const gpuctl = (function () {
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }
+  // ---- drawings
+
+  // A figure as a file of its own: colours and type of the page's style, in light, and the legend below.
+  function drawing(one) {
+    const source = one.querySelector("svg.chart"), style = getComputedStyle(document.documentElement);
+    const colour = (name) => style.getPropertyValue(name).trim();
+    const svg = source.cloneNode(true), make = (tag) => document.createElementNS("http://www.w3.org/2000/svg", tag);
+    const [, , width, height] = source.getAttribute("viewBox").split(" ").map(Number);
+    all(".marks", svg).forEach((marks) => marks.remove());
+    all("*", svg).forEach((part) => Array.from(part.attributes).forEach((attribute) => {
+      const value = attribute.value.replace(/var\((--[a-z0-9]+)\)/g, (_, name) => colour(name));
+      if (value !== attribute.value) part.setAttribute(attribute.name, value);
+    }));
+    all("path:not([fill])", svg).forEach((path) => path.setAttribute("fill", "none"));
+    all("text:not([fill])", svg).forEach((label) => label.setAttribute("fill", "currentColor"));
+    let y = height + 8;
+    all(".legend li", one).forEach((key) => {
+      const line = make("g"), mark = key.querySelector("svg"), label = make("text");
+      line.setAttribute("transform", "translate(0 " + y + ")");
+      if (mark) {
+        const copy = mark.cloneNode(true);
+        all("*", copy).concat(copy).forEach((part) => Array.from(part.attributes).forEach((attribute) => {
+          part.setAttribute(attribute.name, attribute.value.replace(/var\((--[a-z0-9]+)\)/g, (_, name) => colour(name)));
+        }));
+        copy.setAttribute("width", 26); copy.setAttribute("height", 12);
+        line.append(copy);
+      }
+      label.textContent = key.textContent.trim(); label.setAttribute("x", 32); label.setAttribute("y", 10);
+      label.setAttribute("fill", "currentColor");
+      line.append(label); svg.append(line); y += 17;
+    });
+    svg.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+    svg.setAttribute("viewBox", "0 0 " + width + " " + y);
+    svg.setAttribute("width", width); svg.setAttribute("height", y);
+    svg.setAttribute("color", colour("--ink")); svg.setAttribute("font-family", "sans-serif"); svg.setAttribute("font-size", "11.5");
+    svg.removeAttribute("class"); svg.removeAttribute("tabindex");
+    return new XMLSerializer().serializeToString(svg);
+  }
+  all("figure.figure").forEach((one) => all(".drawing", one).forEach((button) => button.addEventListener("click", () => {
+    download(one.dataset.name + ".svg", [drawing(one)], "image/svg+xml");
+  })));
+
   const offer = (from, lines) => from.querySelector(".csv").addEventListener("click", () => {
     download(from.dataset.name + ".csv", [csv(lines(from))], "text/csv;charset=utf-8");
   });

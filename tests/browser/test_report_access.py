@@ -188,7 +188,7 @@ def _black_on_white(page: Page) -> None:
 
 def _on_paper(page: Page) -> None:
     _black_on_white(page)
-    for gone in (".csv", ".theme", ".contents", ".skip", ".filter", ".readout"):
+    for gone in (".csv", ".drawing", ".theme", ".contents", ".skip", ".filter", ".readout"):
         assert page.locator(f"{gone}:visible").count() == 0, gone
     assert page.evaluate("document.documentElement.scrollWidth") <= 680
     wide = page.evaluate(

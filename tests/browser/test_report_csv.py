@@ -6,6 +6,7 @@ import csv
 import io
 import math
 import re
+import xml.etree.ElementTree as ET
 import zipfile
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -249,3 +250,17 @@ def test_islands_are_small(opened: Callable[..., Opened], replay_report: Path) -
         [f.dataset.chart, f.querySelector('.points, .values').textContent.length]))"""
     )
     assert max(sizes.values()) < 120_000
+
+
+def test_a_figure_as_svg(opened: Callable[..., Opened]) -> None:
+    page = opened().page
+    figure = page.locator('figure[data-chart="chart-wait-cdf"]')
+    file, text = saved(page, figure.locator(".drawing"))
+    assert file == "chart-wait-cdf.svg"
+    svg = ET.fromstring(text)
+    assert svg.tag == "{http://www.w3.org/2000/svg}svg"
+    assert b"var(" not in text, "colours of the page are in the file"
+    labels = [label.text for label in svg.iter("{http://www.w3.org/2000/svg}text")]
+    legend = figure.locator(".legend li").all_inner_texts()
+    assert labels[-len(legend) :] == legend
+    assert float(svg.attrib["height"]) > float(figure.locator("svg.chart").get_attribute("viewBox").split()[3])

@@ -160,3 +160,16 @@ def test_a_damaged_store_is_told_from_a_wrong_question(gpuctl: Run, store: Path,
         codes.add(done.returncode)
     assert 4 in codes
     assert codes <= {0, 4}
+
+
+def test_parameters_of_sql(gpuctl: Run, store: Path) -> None:
+    sql = "SELECT count(*) AS n FROM jobs WHERE gpus >= $gpus"
+    count = [int(gpuctl("query", store, sql, "--set", f"gpus={n}").stdout.split()[1]) for n in (1, 2)]
+    assert count[0] > count[1] > 0
+    assert "expected NAME=VALUE" in gpuctl("query", store, sql, "--set", "gpus", check=False).stderr
+    assert gpuctl("query", store, sql, check=False).returncode == 2
+
+
+def test_tables_in_other_formats(gpuctl: Run) -> None:
+    assert gpuctl("tables", "clusters", "--format", "csv").stdout.startswith("column,type,definition\n")
+    assert "| table | row | columns |" in gpuctl("tables", "--format", "markdown").stdout
