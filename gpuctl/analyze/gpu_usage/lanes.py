@@ -45,14 +45,14 @@ class Lanes(NamedTuple):
         lanes: distinct lanes.
         series: series, lane (its index), kind, node_clock, and whether its utilization counts.
         days: (node, day) -> the tool that counts there, if several measured.
-        rows: samples of each node.
+        rows: samples of each lane.
         labelled: (tool, node) with series that have a job's label.
     """
 
     lanes: list[Lane]
     series: pl.DataFrame
     days: dict[tuple[str, int], str]
-    rows: dict[str, int]
+    rows: dict[int, int]
     labelled: set[tuple[str, str]]
 
 
@@ -93,7 +93,7 @@ def read(store: Store, cluster: str, holds: Holds) -> Lanes:
     machines = pl.Series([lane.machine for lane in ordered], dtype=pl.String)
     readers = pl.Series([lane.reader for lane in ordered], dtype=pl.String)
     days = days.with_columns(machine=machines.gather(days["lane"]), reader=readers.gather(days["lane"]))
-    rows = dict(days.group_by("machine").agg(pl.col("rows").sum()).iter_rows())
+    rows = dict(days.group_by("lane").agg(pl.col("rows").sum()).iter_rows())
     labelled = {(lane.reader, lane.machine) for lane in ordered if lane.label is not None}
     return Lanes(ordered, series_rows, _readers(days), rows, labelled)
 

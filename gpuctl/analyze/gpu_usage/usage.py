@@ -118,6 +118,7 @@ class _Usage:
         self._lanes: Lanes = lanes.read(store, cluster, self._holds)
         self._jobs: dict[str, _Job] = defaultdict(_Job)
         self._clocks: list[dict[str, Any]] = []
+        self._moved: dict[str, float] = {}
         self._counts: dict[str, int] = defaultdict(int)
         self._lost: list[lost.Lost] = []
         self._hours: list[pl.DataFrame] = []
@@ -132,8 +133,8 @@ class _Usage:
         """Return the rows of each table."""
         self._end_running()
         self._held()
-        for machines in self._batches():
-            self._batch(machines)
+        for machines, numbers in self._batches():
+            self._batch(machines, numbers)
         usage = self._rows()
         by = ["job", "attempt", "machine", "hour", "colocated"]
         basis = [{"what": name, "value": float(n)} for name, n in self._counts.items()]
@@ -169,22 +170,36 @@ class _Usage:
             job.last_attempt = max(job.last_attempt, attempt.attempt)
             job.running |= attempt.end is None
 
-    def _batches(self) -> Iterator[list[str]]:
-        batch: list[str] = []
+    def _batches(self) -> Iterator[tuple[list[str], list[int]]]:
+        """Nodes and lanes whose samples are read together; lanes that no job can have held are left out."""
+        of_machine: dict[str, list[int]] = defaultdict(list)
+        for at, lane in enumerate(self._lanes.lanes):
+            if lane.label is not None or lane.machine in self._on_machine:
+                of_machine[lane.machine].append(at)
+        machines: list[str] = []
+        batch: list[int] = []
         rows = 0
-        for machine, count in sorted(self._lanes.rows.items()):
-            if batch and rows + count > BATCH_ROWS:
-                yield batch
-                batch, rows = [], 0
-            batch.append(machine)
-            rows += count
+        for machine, lanes_there in sorted(of_machine.items()):
+            size = sum(self._lanes.rows.get(at, 0) for at in lanes_there)
+            # of a node whose holds are ranges the GPUs are compared with one another
+            vague = any(hold.devices is None for hold in self._on_machine.get(machine, ()))
+            apart = size > BATCH_ROWS and not vague
+            if apart and batch:
+                yield machines, batch
+                machines, batch, rows = [], [], 0
+            for part in [[at] for at in lanes_there] if apart else [lanes_there]:
+                count = sum(self._lanes.rows.get(at, 0) for at in part)
+                if batch and rows + count > BATCH_ROWS:
+                    yield machines, batch
+                    machines, batch, rows = [], [], 0
+                machines += [machine] if machine not in machines else []
+                batch += part
+                rows += count
         if batch:
-            yield batch
+            yield machines, batch
 
-    def _batch(self, machines: Sequence[str]) -> None:
-        """Read the samples of some nodes and add them to their jobs."""
-        wanted = set(machines)
-        numbers = [at for at, lane in enumerate(self._lanes.lanes) if lane.machine in wanted]
+    def _batch(self, machines: Sequence[str], numbers: list[int]) -> None:
+        """Read the samples of some lanes and add them to their jobs."""
         series = self._lanes.series.filter(pl.col("lane").is_in(numbers))
         rows = self._store.frame(_READ, {"cluster": self._cluster, "series": series["series"].to_list()})
         rows = rows.join(series.select("series", "lane", "node_clock", "counts"), on="series")
@@ -197,7 +212,7 @@ class _Usage:
         held, who, how = self._held_lanes(numbers)
         clocked = set(series.filter("node_clock")["lane"].to_list())
         shift = self._shifts(rows, held, machines, clocked)
-        if shift:
+        if any(shift.values()):
             moved = pl.Series([shift.get(self._lanes.lanes[lane].machine, 0.0) for lane in numbers], dtype=pl.Float64)
             by_lane = pl.DataFrame({"lane": pl.Series(numbers, dtype=pl.Int64), "shift": moved})
             rows = rows.join(by_lane, on="lane", maintain_order="left").with_columns(
@@ -265,6 +280,10 @@ class _Usage:
         found: dict[str, float] = {}
         busy = rows.filter(pl.col("node_clock") & ((pl.col("util") > 0) | (pl.col("mem_mb") > 1024)))
         for machine in machines:
+            if machine in self._moved:
+                # the node's first GPUs fill a batch, which is enough to estimate its clock
+                found[machine] = self._moved[machine]
+                continue
             of_machine = [at for at in clocked if self._lanes.lanes[at].machine == machine]
             times, starts, ends = [], [], []
             steps: list[float] = []
@@ -286,8 +305,7 @@ class _Usage:
                 continue
             choice = self._options.correct_clocks
             corrected = choice != "never" and clock.offset != 0 and (clock.strong or choice == "always")
-            if corrected:
-                found[machine] = clock.offset
+            found[machine] = self._moved[machine] = clock.offset if corrected else 0.0
             self._clocks.append(
                 {"machine": machine, "offset_s": clock.offset, "high_s": clock.high, "cost_s": clock.cost,
                  "cost_uncorrected_s": clock.uncorrected, "boundaries": clock.boundaries, "corrected": corrected}

@@ -293,7 +293,7 @@ class _Fetch:
 
 def _check(head: bytes, tail: bytes, url: str) -> None:
     if not re.match(rb'\s*\{\s*"status"\s*:\s*"success"', head) or not tail.rstrip().endswith(b"}"):
-        raise InputError("the answer is none of Prometheus's query API", path=url, hint="is it a Prometheus server?")
+        raise InputError("not an answer of Prometheus's query API", path=url, hint="is it a Prometheus server?")
 
 
 def _refused(error: HTTPError, url: str) -> InputError:

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
 
     from gpuctl.ingest.core.format import Sink
 
-BATCH_ROWS = 400_000
+BATCH_ROWS = 983_040
+"""Sixteen of the row groups that DuckDB writes at a time: each insert has a cost of its own."""
 BLANK = 0x7FFFFFF0
 """From this number on DCGM's integers mean: no value (dcgm_structs.h, DCGM_INT32_BLANK)."""
 BLANK_ENERGY = 1e15

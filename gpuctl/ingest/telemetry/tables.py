@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from gpuctl.core.errors import InputError
 from gpuctl.core.line_reader import CUT_OFF
 from gpuctl.ingest.read.pieces import LARGE_PIECE, torn_off, whole_lines
+from gpuctl.ingest.telemetry.exporters import whole
 from gpuctl.ingest.telemetry.local_stamps import LocalStamps
 from gpuctl.ingest.telemetry.node_names import whose
 from gpuctl.ingest.telemetry.recorder import Device, Identity, Recorder, cleaned, fault, pci_of, uuid_of
@@ -25,7 +26,19 @@ NO_VALUE = (
     "GPU is lost", "[Insufficient Permissions]", "ERR!", "-", "nan", "",
 )  # fmt: skip
 """What stands where there is no value; never 0."""
-_UNIT = re.compile(rb" (?:%|MiB|MB|W|GB)(?=[,\n])")
+_UNITS: dict[str, dict[str, float]] = {
+    "util": {"": 1, "%": 1},
+    "sm_pct": {"": 1, "%": 1},
+    "tensor_pct": {"": 1, "%": 1},
+    # nvidia-smi dmon and amd-smi write MB and GB for 2^20 and 2^30 bytes
+    "mem_mb": {"": 1, "MiB": 1, "MB": 1, "GiB": 1024, "GB": 1024},
+    "power_w": {"": 1, "W": 1, "mW": 1e-3, "kW": 1e3},
+    "energy_j": {"": 1, "J": 1, "mJ": 1e-3},
+}
+"""Of each column of ``gpu_readings``, the units that a cell or a header may have, as factors."""
+_USUAL = " %MiBW"
+"""Characters of the units of nvidia-smi: cells without them are numbers, unless the unit is another one."""
+_CELL = r"^([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*([A-Za-z%]*)$"
 NO_CLOCK = "no column with the time: nothing shows when a row was recorded"
 
 
@@ -61,27 +74,31 @@ class Layout:
 
 def columns_of(line: bytes, separator: str) -> list[str]:
     """Names in a header line, without ``#`` and units."""
+    return [name for name, _ in _header(line, separator)]
+
+
+def _header(line: bytes, separator: str) -> list[tuple[str, str]]:
+    """Names and units in a header line."""
     text = line.decode("utf-8", "replace").strip().lstrip("#")
     parts = text.split() if separator == " " else text.split(separator)
-    return [re.sub(r"\s*\[[^\]]*\]$", "", part.strip()) for part in parts]
+    found = (re.fullmatch(r"(.*?)(?:\s*\[([^\]]*)\])?", part.strip(), re.DOTALL) for part in parts)
+    return [(cell[1], cell[2] or "") for cell in found if cell]
 
 
 def load(stream: BinaryIO, sink: Sink, layout: Layout) -> None:
     """Read a table into ``gpu_readings``; a row of the ledger is a line, headers and blank lines excepted.
 
     Raises:
-        InputError: it has no time, no node or no number of the GPU.
+        InputError: it has no time, no node or no number of the GPU, or a column in an unknown unit.
     """
     lines = whole_lines(stream, b"", LARGE_PIECE)
     data, more = next(lines)
     first, _, data = data.partition(b"\n")
-    columns = columns_of(first, layout.separator)
-    table = _Table(sink, layout, columns, stream)
+    table = _Table(sink, layout, _header(first, layout.separator), stream)
     at = 2
     while True:
         whole, torn = (data, b"") if more else torn_off(data, stream)
-        table.take(whole, at)
-        at += whole.count(b"\n")
+        at += table.take(whole, at)
         if torn:
             sink.seen()
             sink.reject(at, CUT_OFF, torn)
@@ -94,148 +111,165 @@ def load(stream: BinaryIO, sink: Sink, layout: Layout) -> None:
 class _Table:
     """A table that is being read."""
 
-    def __init__(self, sink: Sink, layout: Layout, columns: Sequence[str], stream: BinaryIO) -> None:
-        self._sink, self._layout, self._columns = sink, layout, list(columns)
-        if any(name not in columns for name in layout.time):
+    def __init__(self, sink: Sink, layout: Layout, header: Sequence[tuple[str, str]], stream: BinaryIO) -> None:
+        self._sink, self._layout, self._columns = sink, layout, [name for name, _ in header]
+        here = set(self._columns)
+        if any(name not in here for name in layout.time):
             raise InputError(f"has {NO_CLOCK}", hint=layout.hint or f"record it with {' '.join(layout.time)}")
-        if not {layout.gpu, layout.uuid, layout.pci} & set(columns):
+        if not {layout.gpu, layout.uuid, layout.pci} & here:
             raise InputError(f"has no column {layout.gpu}, by which the GPUs of a node differ")
         self._whose = whose(stream, sink)
-        if layout.machine not in columns and self._whose == (None, None) and layout.uuid not in columns:
+        if layout.machine not in here and self._whose == (None, None) and layout.uuid not in here:
             raise InputError(
                 "nothing shows which node this is of", hint="name the file or its folder after the node, e.g. gpu01.csv"
             )
+        self._factors: dict[str, float] = {}
+        for name, unit in header:
+            if name in layout.values:
+                column, factor = layout.values[name]
+                if unit not in _UNITS[column]:
+                    known = ", ".join(text for text in _UNITS[column] if text)
+                    raise InputError(f"column {name} is in [{unit}]: expected {known}")
+                self._factors[name] = factor * _UNITS[column][unit]
+        self._keys = [
+            name for name in (layout.machine, layout.gpu, layout.uuid, layout.pci, layout.job) if name in here
+        ]
+        self._numbers: dict[tuple[str | None, ...], int | None] = {}
         self._stamps = LocalStamps(sink.timezone)
         self._recorder = Recorder(sink, node_clock=True)
 
-    def take(self, data: bytes, first: int) -> None:
-        """Read some whole lines."""
+    def take(self, data: bytes, first: int) -> int:
+        """Read some whole lines; return how many."""
         import polars as pl
 
-        if b"\r" in data:
-            data = data.replace(b"\r", b"")
-        if not data.strip():
-            return
-        layout = self._layout
-        if layout.separator == " ":
-            data = re.sub(rb"(?m)^[ \t]+|[ \t]+$", b"", data)
-            data = re.sub(rb"[ \t]+", b",", data)
-        rows = self._typed(data) if b"#" not in data else None
-        bare = False
-        if rows is None:
-            rows, bare = self._text(data), True
-        rows = rows.with_row_index("line", first)
-        if bare:
-            heads = pl.col(self._columns[0]).str.starts_with("#") | (pl.col(self._columns[0]) == self._columns[0])
-            rows = rows.filter(pl.col(self._columns[0]).is_not_null() & ~heads)
-        self._write(self._meaning(rows), data, first)
+        if not data or data.isspace():
+            return data.count(b"\n")
+        table = data
+        if b"\r" in table:
+            table = table.replace(b"\r", b"")
+        if self._layout.separator == " ":
+            table = re.sub(rb"(?m)^[ \t]+|[ \t]+$", b"", table)
+            table = re.sub(rb"[ \t]+", b",", table)
+        rows = self._cells(table).with_row_index("line", first)
+        lines = data.count(b"\n") if b'"' in data else rows.height - (not data.endswith(b"\n"))
+        ts = self._times(rows)
+        if ts.null_count():
+            # blank lines, and headers of a run that was started again
+            name = pl.col(self._columns[0]).cast(pl.String).str.strip_chars()
+            rows = rows.with_columns(ts.alias("ts")).filter(
+                name.is_not_null() & ~name.str.starts_with("#") & (name != self._columns[0])
+            )
+            ts = rows["ts"]
+        self._write(rows, ts, data, first)
+        return lines
 
     def finish(self) -> None:
         """Write what has not been written yet."""
         self._recorder.finish()
 
-    def _schema(self, *, numbers: bool) -> dict[str, pl.DataType | type[pl.DataType]]:
-        import polars as pl
-
-        return {name: pl.Float64 if numbers and name in self._layout.values else pl.String for name in self._columns}
-
-    def _typed(self, data: bytes) -> pl.DataFrame | None:
-        """All lines at once; None where one of them is no plain row."""
-        import polars as pl
-
-        if b'"' in data:
-            return None
-        plain = _UNIT.sub(b"", data).replace(b", ", b",")
-        try:
-            rows = pl.read_csv(
-                plain, has_header=False, schema=self._schema(numbers=True), quote_char=None, null_values=list(NO_VALUE)
-            )
-        except pl.exceptions.PolarsError:
-            return None
-        return rows if rows.height == data.count(b"\n") + (not data.endswith(b"\n")) else None
-
-    def _text(self, data: bytes) -> pl.DataFrame:
+    def _cells(self, data: bytes) -> pl.DataFrame:
         """All lines as text, whatever they are; cells that a line lacks are null."""
         import polars as pl
 
-        cells = pl.read_csv(
-            data, has_header=False, schema=self._schema(numbers=False), truncate_ragged_lines=True,
-            missing_columns="insert", encoding="utf8-lossy", quote_char='"' if b'"' in data else None,
-        )  # fmt: skip
-        return cells.with_columns(pl.all().str.strip_chars())
+        schema = {name: pl.Categorical if name in self._keys else pl.String for name in self._columns}
+        quote = '"' if b'"' in data else None
+        try:
+            return pl.read_csv(data, has_header=False, schema=schema, quote_char=quote)
+        except pl.exceptions.PolarsError:
+            return pl.read_csv(
+                data, has_header=False, schema=schema, truncate_ragged_lines=True, missing_columns="insert",
+                encoding="utf8-lossy", quote_char=quote,
+            )  # fmt: skip
 
-    def _meaning(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Rows as ``line``, ``ts``, machine, gpu, uuid, pci, job, the values, and ``fault`` (null: none)."""
+    def _write(self, rows: pl.DataFrame, ts: pl.Series, data: bytes, first: int) -> None:
         import polars as pl
 
-        layout = self._layout
-        here = set(self._columns)
-
-        def text(name: str) -> pl.Expr:
-            return pl.col(name) if name in here else pl.lit(None, pl.String)
-
-        made = [text(layout.machine).alias("machine"), text(layout.uuid).alias("uuid"), text(layout.pci).alias("pci"),
-                text(layout.job).alias("job"), text(layout.gpu).cast(pl.Int32, strict=False).alias("gpu")]  # fmt: skip
-        last = self._columns[-1]
-        torn = pl.col(last).is_null() & pl.lit(rows.schema[last] == pl.String)
-        faults = [(torn, "cut off: cells are missing")]
-        values = []
-        for name, (column, factor) in layout.values.items():
-            if name not in here:
-                continue
-            value = pl.col(name)
-            if rows.schema[name] == pl.String:
-                bare = value.str.replace(r"\s*(%|MiB|MB|GB|W|J|mJ)$", "")
-                none = bare.is_in(NO_VALUE) | value.is_in(NO_VALUE)
-                value = bare.cast(pl.Float64, strict=False)
-                faults.append((pl.col(name).is_not_null() & ~none & value.is_null(), f"{name}: expected a number"))
-            value = cleaned(column, value * factor)
-            values.append(value.alias(column))
-            faults.append((fault(column, value), f"{name} cannot be right: is it in another unit?"))
-        rows = rows.with_columns(self._times(rows).alias("ts"))
-        faults.append((pl.col("ts").is_null(), "no time that can be read"))
-        if layout.uuid not in here:
-            number = text(layout.gpu).cast(pl.Int32, strict=False)
-            faults.append((number.is_null(), f"{layout.gpu}: expected the number of a GPU"))
-        why = pl.coalesce([pl.when(wrong).then(pl.lit(text)) for wrong, text in faults])
-        return rows.select("line", "ts", *made, *values, fault=why)
+        self._sink.seen(rows.height)
+        columns: list[pl.Series] = []
+        faults = [(rows[self._columns[-1]].is_null(), "cut off: cells are missing")]
+        for name, factor in self._factors.items():
+            column = self._layout.values[name][0]
+            value, no_number = _numbers(rows[name], column)
+            made = pl.select(cleaned(column, pl.lit(value) * factor).alias(column)).to_series()
+            columns.append(made)
+            faults.append((no_number, f"{name}: expected a number"))
+            wrong = pl.select(fault(column, pl.lit(made))).to_series()
+            faults.append((wrong, f"{name} cannot be right: is it in another unit?"))
+        series = self._series(rows)
+        faults += [
+            (ts.is_null(), "no time that can be read"),
+            (series.is_null(), f"{self._layout.gpu}: expected the number of a GPU"),
+        ]
+        made_rows = pl.DataFrame([ts.alias("ts"), series.alias("series"), *columns])
+        faults = [(wrong, why) for wrong, why in faults if wrong.any()]
+        if faults:
+            whys = pl.select(pl.coalesce([pl.when(pl.lit(wrong)).then(pl.lit(why)) for wrong, why in faults]))
+            bad = rows.select("line").with_columns(whys.to_series().alias("why")).filter(pl.col("why").is_not_null())
+            raw = data.split(b"\n")
+            for line, why in bad.iter_rows():
+                self._sink.reject(line, why, raw[line - first])
+            made_rows = made_rows.filter(whys.to_series().is_null())
+        self._recorder.add(made_rows)
+        self._sink.loaded(made_rows.height)
 
     def _times(self, rows: pl.DataFrame) -> pl.Series:
         import polars as pl
 
         layout = self._layout
         if not layout.form:
-            stamps = rows[layout.time[0]].cast(pl.Float64, strict=False)
+            stamps = rows[layout.time[0]].str.strip_chars().cast(pl.Float64, strict=False)
             return (stamps * 1e6).round().cast(pl.Int64)
         cells = rows.select(pl.concat_str([pl.col(name) for name in layout.time], separator=" ")).to_series()
         return self._stamps.utc(cells, layout.form)
 
-    def _write(self, rows: pl.DataFrame, data: bytes, first: int) -> None:
+    def _series(self, rows: pl.DataFrame) -> pl.Series:
+        """The series of each row; null where nothing shows its GPU."""
         import polars as pl
 
-        self._sink.seen(rows.height)
-        bad = rows.filter(pl.col("fault").is_not_null())
-        if bad.height:
-            raw = data.split(b"\n")
-            for line, why in bad.select("line", "fault").iter_rows():
-                self._sink.reject(line, why, raw[line - first])
-            rows = rows.filter(pl.col("fault").is_null())
-        keys = ["machine", "gpu", "uuid", "pci", "job"]
-        known = rows.select(keys).unique(maintain_order=True)
-        numbers = [self._number(*row) for row in known.iter_rows()]
+        known = rows.select(self._keys).unique(maintain_order=True)
+        numbers = [self._number(cells) for cells in known.iter_rows()]
         numbered = known.with_columns(series=pl.Series(numbers, dtype=pl.Int64))
-        rows = rows.join(numbered, on=keys, nulls_equal=True, how="left")
-        self._recorder.add(rows.drop("line", "fault", *keys))
-        self._sink.loaded(rows.height)
+        if known.height == 1:
+            return pl.select(pl.repeat(numbers[0], rows.height, dtype=pl.Int64)).to_series()
+        joined = rows.select(self._keys).join(
+            numbered, on=self._keys, nulls_equal=True, how="left", maintain_order="left"
+        )
+        return joined["series"]
 
-    def _number(self, machine: str | None, gpu: int | None, uuid: str | None, pci: str | None, job: str | None) -> int:
-        machine = machine or self._whose.machine
-        uuid = uuid_of(uuid)
+    def _number(self, cells: tuple[str | None, ...]) -> int | None:
+        if cells not in self._numbers:
+            self._numbers[cells] = self._new_number(
+                {name: (cell or "").strip() for name, cell in zip(self._keys, cells, strict=True)}
+            )
+        return self._numbers[cells]
+
+    def _new_number(self, found: dict[str, str]) -> int | None:
+        layout = self._layout
+        gpu = whole(found.get(layout.gpu))
+        uuid = uuid_of(found.get(layout.uuid)) if found.get(layout.uuid) not in NO_VALUE else None
+        pci = pci_of(found.get(layout.pci))
+        if gpu is None and uuid is None:
+            return None
+        machine = found.get(layout.machine) or self._whose.machine
         if gpu is not None and (uuid or pci):
-            self._recorder.device(Device(machine, gpu, uuid, pci_of(pci)))
+            self._recorder.device(Device(machine, gpu, uuid, pci))
         inside, slot = self._whose.job, None
         if inside is not None and uuid is None:
             # recorded within a job: its GPUs are numbered from 0
             slot, gpu = None if gpu is None else str(gpu), None
+        job = found.get(layout.job)
         job = inside or (None if job in {None, "", "0"} else job)
-        return self._recorder.number(Identity(self._layout.reader, machine, gpu, uuid, None, job, slot))
+        return self._recorder.number(Identity(layout.reader, machine, gpu, uuid, None, job, slot))
+
+
+def _numbers(cells: pl.Series, column: str) -> tuple[pl.Series, pl.Series]:
+    """The numbers of some cells, in the column's unit, and which of the cells are none although they are no blank."""
+    import polars as pl
+
+    value = cells.str.strip_chars(_USUAL).cast(pl.Float64, strict=False)
+    if value.null_count() == cells.null_count():
+        return value, pl.repeat(value=False, n=len(cells), eager=True)
+    parts = cells.str.strip_chars().str.extract_groups(_CELL).struct.rename_fields(["number", "unit"]).struct.unnest()
+    factors = parts["unit"].replace_strict(_UNITS[column], default=None, return_dtype=pl.Float64)
+    value = parts["number"].cast(pl.Float64, strict=False) * factors
+    return value, cells.is_not_null() & value.is_null() & ~cells.str.strip_chars().is_in(NO_VALUE)

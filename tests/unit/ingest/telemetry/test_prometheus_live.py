@@ -137,8 +137,8 @@ def test_the_day_at_hand_is_fetched_again_in_place(
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        ((200, b"<html>"), "is none of Prometheus's query API"),
-        ((200, b'{"status":"success","data":{"resul'), "is none of Prometheus's query API"),
+        ((200, b"<html>"), "not an answer of Prometheus's query API"),
+        ((200, b'{"status":"success","data":{"resul'), "not an answer of Prometheus's query API"),
         ((400, b'{"status":"error","error":"no such function"}'), "HTTP status 400: no such function"),
         ((503, b"busy"), "HTTP status 503"),
         ((302, b""), "HTTP status 302"),
