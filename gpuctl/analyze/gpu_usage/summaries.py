@@ -23,7 +23,9 @@ _SQL = """
     JOIN (
         SELECT job, max(start_ts) AS last_ts FROM attempts WHERE cluster = $cluster GROUP BY job
     ) AS a ON a.job = s.job
-    WHERE s.cluster = $cluster AND (s.start_ts IS NULL OR s.start_ts >= a.last_ts)
+    WHERE s.cluster = $cluster AND (s.start_ts IS NULL OR s.start_ts >= a.last_ts
+        -- dcgmi starts in the prolog
+        OR (s.origin = 'dcgmi' AND s.start_ts >= a.last_ts - INTERVAL 5 MINUTE))
     ORDER BY ALL
 """
 _WHY = {"short": "short", "none": "no_samples"}
@@ -61,6 +63,9 @@ class Summary(NamedTuple):
         utils = [util for _, util in self.means]
         if not utils:
             return row | {"withheld": _WHY.get(self.note or "", "mig")}
+        if self.origin == "dcgmi" and len(utils) > round(gpus):
+            # the summary is of the whole group of GPUs, including those of other jobs
+            return row | {"withheld": "ambiguous", "gpu_mem_max_mb": None}
         if gpus and len(utils) < round(gpus):
             row["gpu_util_coverage"] = len(utils) / round(gpus)
             if len(utils) < round(gpus) / 2:

@@ -40,15 +40,13 @@ def sniff(name: str, head: bytes) -> str | None:
 
 
 def passes_over(name: str, head: bytes) -> str | None:
-    """Recognise pmon and dcgmi dmon."""
+    """Recognise pmon."""
     del name
     columns = columns_of(first_line(head), " ")
     if head[:1] == b"#" and {"gpu", "pid"} <= set(columns):
         return (
             "nvidia-smi pmon: activity of processes, which overlap; gpuctl reads that of GPUs (nvidia-smi dmon -o DT)"
         )
-    if head.startswith(b"#Entity"):
-        return "dcgmi dmon: its rows have no time; record nvidia-smi dmon -o DT"
     return None
 
 

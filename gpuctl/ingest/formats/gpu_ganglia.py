@@ -32,8 +32,12 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     import polars as pl
 
     place = getattr(stream, "place", None)
-    found = _PATH.search(place.path if place is not None else str(getattr(stream, "name", "")))
+    path = place.path if place is not None else str(getattr(stream, "name", ""))
+    found = _PATH.search(path)
     machine = whose(stream, sink).machine
+    if found and machine and machine in path[found.start() :]:
+        # of a store without nodes: Ganglia's folder is the node
+        machine = re.split(r"[/!]", path[: found.start()])[-1] or None
     if found is None or found[2] not in _METRICS or machine is None:
         raise InputError(
             "the path has no node and no metric gpuN_util, gpuN_fb_memory or gpuN_power_usage_report",

@@ -16,7 +16,7 @@ from gpuctl.ingest.telemetry.text_formats import load as load_lines
 _STAMP = re.compile(r"(\d{8})T?(\d{6})Z", re.ASCII)
 _NAMES = re.compile(rb'^(?:\{__name__="([\w:]+)"|([A-Za-z_][\w:]*)\{)', re.MULTILINE)
 _TYPES = re.compile(rb"^# (?:TYPE|HELP) ([\w:]+) ", re.MULTILINE)
-_FAMILIES = ("DCGM_", "dcgm_", "nvidia_smi_", "nvidia_gpu_", "slurm_job_", "gpu_", "amd_gpu_")
+_FAMILIES = ("DCGM_", "dcgm_", "nvidia_smi_", "nvidia_gpu_", "slurm_job_", "gpu_", "amd_gpu_", "ceems_")
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:

@@ -2,7 +2,7 @@
 
 Sources: NVIDIA/dcgm-exporter etc/default-counters.csv and etc/1.x-compatibility-metrics.csv; DCGM 4.6 dcgm_fields.h
 (the names in _RATIO, _WATTS); PrincetonUniversity/jobstats; guilbaults/slurm-job-exporter;
-utkuozdemir/nvidia_gpu_exporter; ROCm/device-metrics-exporter.
+utkuozdemir/nvidia_gpu_exporter; ROCm/device-metrics-exporter; ceems-dev/ceems.
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ METRICS: dict[str, Metric] = {
     "nvidia_smi_power_draw_watts": Metric("nvidia_gpu_exporter", "power_w"),
     "nvidia_smi_gpu_info": Metric("nvidia_gpu_exporter", "info"),
     "nvidia_smi_index": Metric("nvidia_gpu_exporter", "info"),
+    "ceems_compute_unit_gpu_index_flag": Metric("ceems", "info"),
     "gpu_gfx_activity": Metric("amd", "util"),
     "gpu_used_vram": Metric("amd", "mem_mb"),
     "gpu_package_power": Metric("amd", "power_w"),
@@ -97,6 +98,10 @@ def identity(metric: Metric, labels: Mapping[str, str]) -> Identity:
     instance = labels.get("GPU_I_ID") or None
     job = next((labels[name] for name in _JOB_LABELS if labels.get(name)), None) or _pod(labels)
     slot = None
+    if metric.reader == "ceems":
+        # its uuid is the job; index counts the instances of MIG, too
+        uuid, instance, job = uuid_of(labels.get("gpuuuid")), labels.get("gpuiid") or None, labels.get("uuid") or None
+        gpu = None if instance else gpu
     if metric.reader == "slurm-job-exporter":
         # numbers the GPUs of the job's own cgroup
         slot, gpu = labels.get("gpu"), None

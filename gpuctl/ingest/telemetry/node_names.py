@@ -14,6 +14,9 @@ _WORD = r"(?<![A-Za-z0-9]){}(?![A-Za-z0-9])"
 _ID = re.compile(r"(?<![A-Za-z0-9])\d{2,12}(?:_\d{1,7})?(?![A-Za-z0-9])", re.ASCII)
 
 
+_TOOLS = frozenset({"dmon", "dcgmi-dmon", "nvidia-smi", "nvidia-smi-q", "amd-smi"})
+
+
 class Whose(NamedTuple):
     """The node of a file, and the job that it was recorded in; None: nothing shows it."""
 
@@ -24,7 +27,7 @@ class Whose(NamedTuple):
 def whose(stream: BinaryIO, sink: Sink) -> Whose:
     """The node that a file's name, or the nearest of its folders, names; the job whose id its name has.
 
-    Of a store without nodes the node is the name's first part, without suffixes.
+    Of a store without nodes the node is the name's first part that names no tool, without suffixes.
     """
     place = getattr(stream, "place", None)
     path = place.path if place is not None else str(getattr(stream, "name", "") or "")
@@ -36,7 +39,7 @@ def whose(stream: BinaryIO, sink: Sink) -> Whose:
     jobs = sink.query(sql, {"c": sink.cluster, "ids": _ID.findall(parts[-1])})["job"].to_list()
     job = jobs[0] if len(jobs) == 1 else None
     if not known:
-        return Whose(parts[-1].split(".")[0] or None, job)
+        return Whose(next((part for part in parts[-1].split(".") if part and part not in _TOOLS), None), job)
     for part in reversed(parts):
         named = [name for name in known if name in part and re.search(_WORD.format(re.escape(name)), part)]
         if named:

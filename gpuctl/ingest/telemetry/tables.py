@@ -27,13 +27,13 @@ NO_VALUE = (
 )  # fmt: skip
 """What stands where there is no value; never 0."""
 _UNITS: dict[str, dict[str, float]] = {
-    "util": {"": 1, "%": 1},
-    "sm_pct": {"": 1, "%": 1},
-    "tensor_pct": {"": 1, "%": 1},
+    "util": {"": 1.0, "%": 1.0},
+    "sm_pct": {"": 1.0, "%": 1.0},
+    "tensor_pct": {"": 1.0, "%": 1.0},
     # nvidia-smi dmon and amd-smi write MB and GB for 2^20 and 2^30 bytes
-    "mem_mb": {"": 1, "MiB": 1, "MB": 1, "GiB": 1024, "GB": 1024},
-    "power_w": {"": 1, "W": 1, "mW": 1e-3, "kW": 1e3},
-    "energy_j": {"": 1, "J": 1, "mJ": 1e-3},
+    "mem_mb": {"": 1.0, "MiB": 1.0, "MB": 1.0, "GiB": 1024.0, "GB": 1024.0},
+    "power_w": {"": 1.0, "W": 1.0, "mW": 1e-3, "kW": 1e3},
+    "energy_j": {"": 1.0, "J": 1.0, "mJ": 1e-3},
 }
 """Of each column of ``gpu_readings``, the units that a cell or a header may have, as factors."""
 _USUAL = " %MiBW"
@@ -186,7 +186,7 @@ class _Table:
 
         self._sink.seen(rows.height)
         columns: list[pl.Series] = []
-        faults = [(rows[self._columns[-1]].is_null(), "cut off: cells are missing")]
+        faults = [(self._torn(rows, data, first), "cut off: cells are missing")]
         for name, factor in self._factors.items():
             column = self._layout.values[name][0]
             value, no_number = _numbers(rows[name], column)
@@ -211,6 +211,17 @@ class _Table:
             made_rows = made_rows.filter(whys.to_series().is_null())
         self._recorder.add(made_rows)
         self._sink.loaded(made_rows.height)
+
+    def _torn(self, rows: pl.DataFrame, data: bytes, first: int) -> pl.Series:
+        """Which rows lack cells; an empty last cell is none that is missing."""
+        none = rows[self._columns[-1]].is_null()
+        if none.any():
+            lines, most = data.split(b"\n"), len(self._columns)
+            blank = self._layout.separator == " "
+            cells = (lines[line - first] for line in rows.filter(none)["line"])
+            few = [(len(cell.split()) if blank else cell.count(b",") + 1) < most for cell in cells]
+            none = none.scatter(none.arg_true(), few)
+        return none
 
     def _times(self, rows: pl.DataFrame) -> pl.Series:
         import polars as pl
