@@ -152,7 +152,7 @@ def main() -> None:
         _, *of_gpuctl = _measured(command)
         print("gpuctl  wall {:.1f} s, CPU {:.1f} s, memory {:.0f} MiB".format(*of_gpuctl), flush=True)
         print(f"CPU of gpuctl / CPU of DuckDB: {of_gpuctl[1] / of_duckdb[1]:.2f}")
-        found = subprocess.run([sys.executable, "-c", _SUM, str(db)], check=True, stdout=subprocess.PIPE, text=True).stdout
+        found, *_ = _measured([sys.executable, "-c", _SUM, str(db)])
         same = abs(float(found.split()[0]) - float(total)) < 1
         print(
             f"store {db.stat().st_size / 1e6:.0f} MB; sum of utilization {'is' if same else 'IS NOT'} DuckDB's; {found}"
