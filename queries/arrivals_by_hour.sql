@@ -2,7 +2,7 @@
 -- section: workload
 -- order: 20
 -- question: At what time of day are jobs submitted?
--- population: Jobs with a submission time, on the log's own clock; none if times count from an origin of the trace's own. Rates are per hour between the first and the last submission, in whole hours.
+-- population: Jobs with a submission time, on the log's own clock; none if times count from an arbitrary origin. Rates are per hour between the first and the last submission, in whole hours.
 -- column: hour | h | hour of the day, 0 to 23
 -- column: jobs | jobs | jobs submitted in that hour
 -- column: jobs_pct | % | share of all

@@ -2,7 +2,7 @@
 -- section: workload
 -- order: 30
 -- question: On which days are jobs submitted?
--- population: Jobs with a submission time, on the log's own clock; none if times count from an origin of the trace's own. Rates are per day from the first to the last day with a submission; both count as whole days. Work is size times run time.
+-- population: Jobs with a submission time, on the log's own clock; none if times count from an arbitrary origin. Rates are per day from the first to the last day with a submission; both count as whole days. Work is size times run time.
 -- column: weekday | - | 1 (Monday) to 7 (Sunday)
 -- column: jobs | jobs | jobs submitted on that day
 -- column: jobs_pct | % | share of all

@@ -1,4 +1,4 @@
--- title: Checkpoint intervals that pay
+-- title: Best checkpoint intervals
 -- section: reliability
 -- order: 100
 -- question: How often should this run write a checkpoint?

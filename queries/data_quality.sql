@@ -10,24 +10,24 @@ WITH known(rank, level, quirk, finding, treatment) AS (
     VALUES
         (1, 'job', 'no_attempts', 'jobs without an attempt', 'counted as jobs; no size, wait or run time'),
         (2, 'job', 'gpus_changed', 'jobs whose attempts differ in GPUs', 'size of the first attempt; each attempt''s own in delays'),
-        (2, 'job', 'missing_time', 'jobs whose submission, or the start or end of an attempt, the log lacks', 'in no wait or run time that needs it'),
-        (3, 'attempt', 'no_start', 'attempts that are over and whose start the log lacks', 'no wait; GPU-hours from their run time, where the log states one'),
+        (2, 'job', 'missing_time', 'jobs for which the log lacks the submission, or the start or end of an attempt', 'left out of waits and run times that need it'),
+        (3, 'attempt', 'no_start', 'ended attempts without a start in the log', 'no wait; GPU-hours from their run time, if the log states one'),
         (4, 'attempt', 'no_end', 'attempts without an end', 'the last of a job: still running; else held until the job''s next known time'),
-        (4, 'attempt', 'end_unknown', 'attempts that are over and whose end the log lacks', 'no run time; hold no GPUs'),
-        (5, 'attempt', 'overlap', 'attempts that another one of the job began before they ended', 'hold GPUs until that other one starts'),
+        (4, 'attempt', 'end_unknown', 'ended attempts without an end in the log', 'no run time; hold no GPUs'),
+        (5, 'attempt', 'overlap', 'attempts that overlap the job''s next attempt', 'hold GPUs until the next one starts'),
         (6, 'attempt', 'end_before_start', 'attempts that end before they start', 'no run time; hold no GPUs'),
         (7, 'job', 'start_before_submit', 'jobs that start before they are submitted', 'no wait'),
         (8, 'attempt', 'ambiguous_hour', 'attempts with a time in the hour that the clock change repeats', 'the earlier reading'),
         (9, 'job', 'ambiguous_hour', 'jobs with a time in the hour that the clock change repeats', 'the earlier reading'),
         (10, 'job', 'duration_includes_wait', 'jobs whose duration in the source includes the wait', 'run time from start to end'),
-        (30, 'job', 'attempts_missing', 'jobs that Slurm says were requeued more often than the log shows', 'export with sacct -D; until then the GPU-hours and waits of their earlier attempts are missing'),
-        (31, 'job', 'job_row_lost', 'jobs of which only an earlier attempt''s record is left', 'that attempt stands for the job'),
-        (32, 'job', 'mended', 'jobs whose record a stray delimiter had shifted or a line end had broken', 'put together again, where only one reading fits'),
-        (33, 'job', 'not_utf8', 'jobs whose record has bytes that are no UTF-8', 'those bytes are replaced'),
-        (34, 'job', 'exit_code_may_be_folded', 'jobs with an exit code that may stand for one 128 greater', 'as printed; sacct before 26.05 prints codes from 128 less 128 (JSON and database dumps do not)'),
+        (30, 'job', 'attempts_missing', 'jobs that were requeued more often, according to Slurm, than the log shows', 'export with sacct -D; until then the GPU-hours and waits of their earlier attempts are missing'),
+        (31, 'job', 'job_row_lost', 'jobs with only an earlier attempt''s record', 'that attempt represents the job'),
+        (32, 'job', 'mended', 'jobs with a record shifted by a stray delimiter or broken by a line end', 'repaired, if only one reading fits'),
+        (33, 'job', 'not_utf8', 'jobs with bytes that are not UTF-8 in their record', 'these bytes are replaced'),
+        (34, 'job', 'exit_code_may_be_folded', 'jobs whose true exit code may be 128 greater', 'as printed; sacct before 26.05 prints codes from 128 less 128 (JSON and database dumps do not)'),
         (35, 'job', 'exit_code_not_told', 'jobs that failed and have the exit code 0 in this release''s JSON', 'the code is unknown; the state counts'),
         (36, 'job', 'unknown_state', 'jobs in a state that the source does not document', 'counted as jobs, neither as passed nor as failed'),
-        (37, 'job', 'array_rest', 'records that stand for all the tasks of an array that have not started', 'one job'),
+        (37, 'job', 'array_rest', 'records that represent all tasks of an array that have not started', 'one job'),
         (38, 'job', 'shared_gpus', 'jobs with MIG instances, shards or MPS', 'a MIG instance counts as one GPU, as on its node, in sacct and in sreport; of shards or MPS alone the GPUs are unknown'),
         (39, 'job', 'gpus_requested', 'jobs whose allocated GPUs are not in the log', 'those that were requested'),
         (40, 'attempt', 'eligible_clamped', 'attempts whose eligible time lies outside submission to start', 'moved to the nearer of the two'),
@@ -87,41 +87,41 @@ SELECT finding, rows, treatment
 FROM (
     SELECT rank, finding, rows, replace(treatment, '{zone}', (SELECT any_value(timezone) FROM clusters WHERE cluster = $cluster)) AS treatment FROM counted JOIN known USING (level, quirk)
     UNION ALL
-    SELECT 20, 'machines labelled with fewer GPUs than a job used', wrong, 'GPUs: the highest index in use + 1' FROM sizes WHERE wrong > 0
+    SELECT 20, 'nodes labelled with fewer GPUs than a job used', wrong, 'GPUs: the highest index in use + 1' FROM sizes WHERE wrong > 0
     UNION ALL
-    SELECT 21, 'machines in use that the machine list does not have', unlisted, 'GPUs: the highest index in use + 1, else the most that were in use at once' FROM sizes WHERE unlisted > 0
+    SELECT 21, 'nodes in use that are missing from the node list', unlisted, 'GPUs: the highest index in use + 1, else the most in use at once' FROM sizes WHERE unlisted > 0
     UNION ALL
     SELECT 22, 'minutes without any GPU telemetry, between the first and the last row', missing, 'left out' FROM base_telemetry WHERE missing > 0
     UNION ALL
     SELECT 23, 'GPU telemetry values that are NA', na, 'left out' FROM base_telemetry WHERE na > 0
     UNION ALL
-    SELECT 23, 'GPU telemetry rows that repeat another one: same machine, time and values, within a file or across files', repeated,
+    SELECT 23, 'GPU telemetry rows that repeat another one: same node, time and values, within a file or across files', repeated,
            'counted once; in the store and in the view gpu_util each is a row' FROM base_telemetry WHERE repeated > 0
     UNION ALL
-    SELECT 23, 'GPU telemetry rows of a machine and a time of which another row has other values', contradicting,
-           'all counted: gpu_minutes are too high, and means weigh those minutes more than once' FROM base_telemetry WHERE contradicting > 0
+    SELECT 23, 'GPU telemetry rows that contradict another row of the same node and time', contradicting,
+           'all counted: gpu_minutes are too high, and means count these minutes more than once' FROM base_telemetry WHERE contradicting > 0
     UNION ALL
-    SELECT 23, 'CPU and memory telemetry rows that repeat another one: same machine, time and values, within a file or across files', host_repeated,
+    SELECT 23, 'CPU and memory telemetry rows that repeat another one: same node, time and values, within a file or across files', host_repeated,
            'counted once' FROM base_telemetry WHERE host_repeated > 0
     UNION ALL
-    SELECT 24, 'attempts whose number of GPUs no source tells', sizeless, 'in no GPU-hours and no delay; size unknown' FROM blanks WHERE sizeless > 0
+    SELECT 24, 'attempts with an unknown number of GPUs', sizeless, 'left out of GPU-hours and delays; size unknown' FROM blanks WHERE sizeless > 0
     UNION ALL
-    SELECT 25, 'attempts on several machines whose GPUs a machine are not told', attempts, 'an even share each: an estimate (scontrol show job -d tells)' FROM split WHERE attempts > 0
+    SELECT 25, 'attempts on several nodes with unknown GPUs per node', attempts, 'an equal share each: an estimate (load scontrol show job -d)' FROM split WHERE attempts > 0
     UNION ALL
-    SELECT 26, 'attempts, and jobs without any attempt, that never started', never, 'hold no GPUs; of the waits in those of never_started, and in not_started and km columns' FROM (SELECT count(*) AS never FROM base_never_started) WHERE never > 0
+    SELECT 26, 'attempts, and jobs without an attempt, that never started', never, 'hold no GPUs; counted in never_started and in the columns not_started and km' FROM (SELECT count(*) AS never FROM base_never_started) WHERE never > 0
     UNION ALL
-    SELECT 43, 'requeued attempts in the whole of Slurm''s accounting', requeues, 'none was requeued, or it was exported without -D (--duplicates), which leaves all but the last attempt out' FROM slurm WHERE requeues = 0 AND jobs >= 1000
+    SELECT 43, 'requeued attempts in all of Slurm''s accounting', requeues, 'none was requeued, or it was exported without -D (--duplicates), which omits all attempts except the last' FROM slurm WHERE requeues = 0 AND jobs >= 1000
     UNION ALL
-    SELECT 28, 'GPUs held at once beyond those that the known machines have', ceil(held - gpus - 1e-6)::BIGINT,
-           printf('%g of %g GPUs at %s UTC: machines are missing from the list, or sizes or times are wrong; shares above 100 %% are left out', held, gpus, strftime(ts, '%Y-%m-%d %H:%M:%S'))
+    SELECT 28, 'GPUs held at once in excess of the known nodes', ceil(held - gpus - 1e-6)::BIGINT,
+           printf('%g of %g GPUs at %s UTC: nodes are missing from the list, or sizes or times are wrong; shares above 100 %% are left out', held, gpus, strftime(ts, '%Y-%m-%d %H:%M:%S'))
     FROM base_most_held WHERE machine IS NULL AND held > gpus + 1e-6
     UNION ALL
-    SELECT 29, 'machines on which more GPUs were held at once than they have', count(*),
+    SELECT 29, 'nodes on which more GPUs were held at once than they have', count(*),
            any_value(printf('most: %g of %g GPUs at %s UTC', held, gpus, strftime(ts, '%Y-%m-%d %H:%M:%S')) ORDER BY gpus - held, machine)
     FROM base_most_held WHERE machine IS NOT NULL HAVING count(*) > 0
     UNION ALL
     SELECT 27, 'attempts or applications whose GPU-hours differ from the total that their source states', differing,
-           printf('as worked out here: %.2f GPU-h, the source''s total: %.2f GPU-h (%s); source_totals has more', gpu_hours, stated_gpu_hours, total)
+           printf('computed here: %.2f GPU-h, the source''s total: %.2f GPU-h (%s); source_totals has more', gpu_hours, stated_gpu_hours, total)
     FROM result_source_totals WHERE differing > 0
     UNION ALL
     SELECT 27, 'reports of sreport whose period the log covers by less than 95 %', count(*),

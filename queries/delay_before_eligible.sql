@@ -2,9 +2,9 @@
 -- section: delays
 -- order: 50
 -- question: What kept attempts from being eligible?
--- population: {delays} attempt{delays||s} with a known wait, of which {delays_ineligible} were not eligible at once. The time is exact (submission to eligibility). The reason comes from queue samples taken in that time; else from the attempt's number (a requeued attempt waits for a back-off); else from the single reason in accounting, if it is of this kind. 'not told': the reason belongs to a later part of the wait, or there is none, as for array tasks, which become eligible in a scheduling cycle.
+-- population: {delays} attempt{delays||s} with a known wait, of which {delays_ineligible} were not eligible at once. The time is exact (submission to eligibility). The reason comes from queue samples taken in that time; else from the attempt's number (a requeued attempt waits for a back-off); else from the single reason in accounting, if it is of this kind. 'not stated': the reason belongs to a later part of the wait, or there is none, as for array tasks, which become eligible in a scheduling cycle.
 -- needs: attempts
--- column: category | - | hold, begin_time, dependency, array_throttle, requeue_backoff, or not told
+-- column: category | - | hold, begin_time, dependency, array_throttle, requeue_backoff, or not stated
 -- column: told_by | - | source of the reason: sample, attempt number, or accounting
 -- column: source_reason | - | the scheduler's reason: the most frequent in the samples, or the reason in accounting
 -- column: attempts | attempts | how many
@@ -33,7 +33,7 @@ told AS (
     WHERE d.ineligible_s > 0
 )
 SELECT CASE WHEN told_by = 'attempt number' OR (attempt > 0 AND k.category = 'begin_time') THEN 'requeue_backoff'
-            WHEN told_by IS NULL THEN 'not told' ELSE k.category END AS category,
+            WHEN told_by IS NULL THEN 'not stated' ELSE k.category END AS category,
        told_by, source_reason, count(*) AS attempts, sum(ineligible_s) / 3600 AS hours,
        quantile_cont(ineligible_s, 0.5) / 60 AS p50_min, quantile_cont(ineligible_s, 0.95) / 60 AS p95_min
 FROM told LEFT JOIN kinds AS k ON k.reason = split_part(source_reason, ',', 1)

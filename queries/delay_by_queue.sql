@@ -33,7 +33,7 @@
 -- column: scheduler_high_h | h | maximum hours of scheduler delay, given what the logs leave open
 -- column: not_known_h | h | hours whose cause the logs leave open: hours waited less the minimum of each cause
 -- chart: stacked x=queue y="fair_share_low_h:fair share,capacity_low_h:capacity,fragmentation_low_h:fragmentation,scheduler_low_h:scheduler,ineligible_h,not_known_h"
---   page.title="Hours waited by cause and queue" terminal.title="What attempts waited for, by queue"
+--   page.title="Hours waited by cause and queue" terminal.title="Causes of waits, by queue"
 --   head=queue unit=h what=hours
 SELECT CASE WHEN every_queue = 1 THEN 'all' ELSE queue END AS queue, * EXCLUDE (queue, size_bucket, every_queue, every_size),
        greatest(round(wait_h - fair_share_low_h - capacity_low_h - fragmentation_low_h - scheduler_low_h - ineligible_h, 6), 0) AS not_known_h

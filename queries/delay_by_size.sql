@@ -33,7 +33,7 @@
 -- column: scheduler_high_h | h | maximum hours of scheduler delay, given what the logs leave open
 -- column: not_known_h | h | hours whose cause the logs leave open: hours waited less the minimum of each cause
 -- chart: stacked x=size_bucket y="fair_share_low_h:fair share,capacity_low_h:capacity,fragmentation_low_h:fragmentation,scheduler_low_h:scheduler,ineligible_h,not_known_h" each=GPU
---   page.title="Hours waited by cause and job size" terminal.title="What attempts waited for, by gang size"
+--   page.title="Hours waited by cause and job size" terminal.title="Causes of waits, by gang size"
 --   head=GPUs unit=h what=hours
 SELECT CASE WHEN every_size = 1 THEN 'all' ELSE size_bucket END AS size_bucket, * EXCLUDE (queue, size_bucket, every_queue, every_size),
        greatest(round(wait_h - fair_share_low_h - capacity_low_h - fragmentation_low_h - scheduler_low_h - ineligible_h, 6), 0) AS not_known_h

@@ -4,7 +4,7 @@
 -- question: What held attempts back although the replay finds free GPUs for them?
 -- population: the scheduler hours of delay_by_size: {delays_while_free} attempt{delays_while_free||s}. If the queue was sampled during an attempt's wait, the time is split in proportion to the reasons in the samples. Otherwise, if the scheduler recorded a licence, an administrator, a reservation or missing nodes as the reason, all of the time counts there: an upper bound, as the record has no times. Slurm keeps a limit as the reason while the job waits for others (34 % and 11 % of the samples in such waits on two recorded clusters), so this time is due to the limit or to priority; limits on GPUs that are loaded (sacctmgr show assoc, show qos) are replayed instead, as fair share. All other time is split by replay: behind an attempt of the same queue with a higher priority, or not (priorities are from the jobs' last records; none is found for sources without priorities). CPUs, memory and backfill reservations are not replayed.
 -- needs: placements
--- column: held_by | - | the kind of the scheduler's reason: any kind in samples; else quota or priority, license, admin, reservation, nodes_unavailable_or_planned; priority by replay; else not told
+-- column: held_by | - | the kind of the scheduler's reason: any kind in samples; else quota or priority, license, admin, reservation, nodes_unavailable_or_planned; priority by replay; else not stated
 -- column: told_by | - | source of the reason: samples, replay, the scheduler's reason, or neither
 -- column: attempts | attempts | attempts with such time; an attempt may be in several rows
 -- column: hours | h | the time; for a reason, an upper bound
@@ -26,7 +26,7 @@ parts AS (
     -- what accounting and the replay tell, whether there are samples or not
     SELECT job, attempt, is_sampled, 'priority' AS held_by, 'replay' AS told_by, behind_s AS seconds FROM labelled WHERE behind_s > 0 AND label IS NULL
     UNION ALL
-    SELECT job, attempt, is_sampled, coalesce(label, 'not told'), CASE WHEN label IS NULL THEN 'neither' ELSE 'reason' END, scheduler_s - CASE WHEN label IS NULL THEN behind_s ELSE 0 END AS rest
+    SELECT job, attempt, is_sampled, coalesce(label, 'not stated'), CASE WHEN label IS NULL THEN 'neither' ELSE 'reason' END, scheduler_s - CASE WHEN label IS NULL THEN behind_s ELSE 0 END AS rest
     FROM labelled WHERE rest > 0
 ),
 split AS (
@@ -36,7 +36,7 @@ split AS (
 ),
 confidence AS (
     SELECT p.held_by, p.told_by, count(*) AS samples,
-           CASE WHEN p.held_by <> 'not told' THEN 100.0 * count(*) FILTER (list_contains(string_split(p.held_by, ' or '), s.category)) / count(*) END AS agree_pct
+           CASE WHEN p.held_by <> 'not stated' THEN 100.0 * count(*) FILTER (list_contains(string_split(p.held_by, ' or '), s.category)) / count(*) END AS agree_pct
     FROM parts AS p JOIN sampled AS s USING (job, attempt)
     WHERE p.told_by = 'reason' OR s.behind = (p.held_by = 'priority')
     GROUP BY p.held_by, p.told_by

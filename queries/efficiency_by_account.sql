@@ -1,11 +1,11 @@
 -- title: Efficiency of requests, by account
 -- section: utilization
 -- order: 62
--- question: How much did the jobs of each account use of the CPUs, memory, time and GPUs that they asked for?
--- population: jobs as in efficiency. Percentages are weighted by what was held, and each is of the jobs of which both sides are known; hours are of the last attempts that started.
+-- question: How much did the jobs of each account use of the CPUs, memory, time and GPUs that they requested?
+-- population: jobs as in efficiency. Percentages are weighted by allocation, and each covers the jobs for which both the request and its use are known; hours are those of the last attempts that started.
 -- detail: yes
 -- needs: attempts
--- column: account | - | the account; empty where the source names none
+-- column: account | - | the account; empty if the source names none
 -- column: jobs | jobs | jobs that started
 -- column: cpu_hours | h | logical CPUs times the time that jobs ran, of jobs whose CPU time is known
 -- column: cpu_eff_pct | % | their CPU time over cpu_hours

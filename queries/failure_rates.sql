@@ -1,4 +1,4 @@
--- title: Failures a node-day
+-- title: Failures per node-day
 -- section: reliability
 -- order: 30
 -- question: How often does infrastructure fail?

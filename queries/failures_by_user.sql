@@ -1,12 +1,12 @@
 -- title: Lost GPU-hours by user
 -- section: failures
 -- order: 70
--- question: Whose GPU-hours went into attempts that did not end in success, and why did they fail?
+-- question: Which users lost GPU-hours lost in unsuccessful attempts, and why did they fail?
 -- population: {attempts} attempt{attempts||s}, of which {attempts_over} finished and {failures} of these failed, as in failure_reasons. Lost is as in gpu_hours_lost: GPU-hours of attempts that were retried, and of the last attempts of jobs that failed or were killed, cancelled after their start, preempted or ended by their time limit. A large loss is not proof of fault. Users who lost nothing and have no failed attempt are left out.
 -- needs: attempts
 -- key_columns: user, lost_gpu_hours, lost_pct, jobs, failed_jobs, failed_pct, top_reason
 -- column: user | - | who submitted; empty if the source names no user
--- column: lost_gpu_hours | GPU-h | held by attempts that did not end in success, for any reason
+-- column: lost_gpu_hours | GPU-h | held by unsuccessful attempts, for any reason
 -- column: lost_pct | % | share of the lost GPU-hours of all users
 -- column: jobs | jobs | jobs with finished attempts
 -- column: failed_jobs | jobs | jobs with a failed attempt

@@ -1,7 +1,7 @@
 -- title: Where the GPU-hours went
 -- section: reliability
 -- order: 60
--- question: Which GPU-hours were productive, and what took the others?
+-- question: Which GPU-hours were productive, and how were the others lost?
 -- population: GPUs of all nodes times the window: each GPU-hour in one row. Lost work is measured from logs; else between half an hour for each end (a checkpoint an hour) and all of the attempt: the low end for runs of several attempts, the high end for others. Attempts of unknown cause widen the high end of lost_infrastructure.
 -- needs: placements
 -- column: kind | - | class; all: the capacity

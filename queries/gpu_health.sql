@@ -1,7 +1,7 @@
 -- title: Faults of GPUs
 -- section: failures
 -- order: 115
--- question: Which GPUs had faults, and whose were they?
+-- question: Which GPUs had faults, and which users did they affect?
 -- population: {gpu_faults} event{gpu_faults||s} of GPUs from logs of kernels and from exporters: lines of one GPU, XID and process within 60 s are one event; the gauge of the last XID, and counters, add what the logs lack. A counter's rises in consecutive samples are one event. Lost: a GPU has no samples for 10 minutes or more while all other GPUs of its node have them. An event belongs to the job that held the GPU then, else to the one that ended up to 10 minutes before or starts within 60 s.
 -- needs: gpu_faults
 -- key_columns: machine, gpu, signal, code, events, jobs, cause, action

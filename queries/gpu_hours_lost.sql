@@ -15,7 +15,7 @@
 -- column: node_hours | node-h | held by attempts whose GPUs no source states: nodes times the time held
 -- column: lost_node_pct | % | the same share of node_hours
 -- chart: stacked on=terminal x=size_bucket y=succeeded_h,retried_h,killed_h,failed_h,other_h
---   title="What became of the GPU-hours, by gang size" head=GPUs unit=GPU-h what=GPU-hours
+--   title="GPU-hours by outcome and gang size" head=GPUs unit=GPU-h what=GPU-hours
 SELECT CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS size_bucket, sum(gpu_s)::DOUBLE / 3600 AS gpu_hours,
        CASE WHEN count(gpu_s) FILTER (outcome <> 'unknown') > 0 THEN coalesce(sum(gpu_s) FILTER (outcome = 'succeeded'), 0)::DOUBLE / 3600 END AS succeeded_h,
        CASE WHEN count(gpu_s) FILTER (outcome <> 'unknown') > 0 THEN coalesce(sum(gpu_s) FILTER (outcome = 'retried'), 0)::DOUBLE / 3600 END AS retried_h,

@@ -9,9 +9,9 @@
 -- column: util_pct | % | utilization
 -- column: cdf_pct | % | share of samples with at most this utilization
 -- chart: cdf x=util_pct y=cdf_pct series=measure
---   page.title="Processor and memory use of the nodes"
+--   page.title="CPU and memory use of the nodes"
 --   x_title="utilization, %" y_title="% of node-minutes at or below"
---   terminal.title="Processor and memory use of the nodes" beside=host_util head=measure zero="at 0 %" what=samples
+--   terminal.title="CPU and memory use of the nodes" beside=host_util head=measure zero="at 0 %" what=samples
 WITH halves AS (
     SELECT measure, ceil(tenth / 5)::INTEGER AS half, sum(samples) AS samples FROM base_host_histogram GROUP BY ALL
 )

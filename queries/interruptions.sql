@@ -1,7 +1,7 @@
 -- title: What interrupted attempts
 -- section: reliability
 -- order: 10
--- question: What ended attempts before they were done, and whose doing was it?
+-- question: What ended attempts early, and who or what caused it?
 -- population: Attempts that held GPUs and are over. Evidence, in this order: the scheduler's state, a log that only a user can cause, the earliest unplanned node event or hardware XID from 15 minutes before the end to 5 after, a log's reason that names hardware or software, other jobs that ended at the same time. Without evidence the cause is unknown; the high end of a cause adds the unknown ones that it may have been. One fault that ends several attempts is one incident.
 -- needs: placements
 -- first_columns: 7
@@ -16,7 +16,7 @@
 -- column: gpu_hours_high | GPU-h | with the unknown ones
 -- column: median_run_h | h | median run time of these attempts
 -- column: narrowed_by | - | of unknown: what is not loaded and would show more, the most useful first
--- chart: bars x=cause y=gpu_hours title="GPU-hours of attempts, by what ended them"
+-- chart: bars x=cause y=gpu_hours title="GPU-hours of attempts, by cause of interruption"
 SELECT cause, attempts, jobs, incidents, attempts_low, attempts_high, gpu_hours, gpu_hours_low, gpu_hours_high,
        median_run_h, narrowed_by
 FROM base_reliability_interruptions

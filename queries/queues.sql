@@ -2,7 +2,7 @@
 -- section: overview
 -- order: 30
 -- question: How many GPU-hours does each queue use, how long does it wait, and how much is lost?
--- population: {jobs} job{jobs||s}, {attempts} attempt{attempts||s}. GPU-hours are GPUs times the time they were held, from allocation to release, as in overview; without attempts, GPUs times the chosen duration. They are empty if a queue has none known. Sorted by GPU-hours, else by node-hours, then by jobs. Lost is as in gpu_hours_lost: GPU-hours of attempts that did not end in success. A job is idle if its mean GPU utilization is below {idle_below} % (--idle-below).
+-- population: {jobs} job{jobs||s}, {attempts} attempt{attempts||s}. GPU-hours are GPUs times the time they were held, from allocation to release, as in overview; without attempts, GPUs times the chosen duration. They are empty if a queue has none known. Sorted by GPU-hours, else by node-hours, then by jobs. Lost is as in gpu_hours_lost: GPU-hours of unsuccessful attempts. A job is idle if its mean GPU utilization is below {idle_below} % (--idle-below).
 -- first_columns: 12
 -- key_columns: queue, jobs, users, gpu_hours, node_hours, quota_gpus, wait_p95_min, own_lost_pct, util_mean_pct
 -- column: queue | - | queue or virtual cluster
@@ -17,8 +17,8 @@
 -- column: quota_source | - | given (--quotas), configured (in the logs) or inferred (best explains starts and waits, unlike much larger quotas); empty if unlimited or unknown
 -- column: wait_p50_min | min | median wait of its attempts
 -- column: wait_p95_min | min | 95th percentile of its attempts' waits
--- column: lost_gpu_hours | GPU-h | held by attempts that did not end in success: the sum of failed, killed and retried; empty if no source states how the attempts ended
--- column: lost_node_hours | node-h | node_hours of attempts that did not end in success; empty if no source states how they ended
+-- column: lost_gpu_hours | GPU-h | held by unsuccessful attempts: the sum of failed, killed and retried; empty if no source states how the attempts ended
+-- column: lost_node_hours | node-h | node_hours of unsuccessful attempts; empty if no source states how they ended
 -- column: lost_pct | % | share of the lost GPU-hours of all queues
 -- column: own_lost_pct | % | share of this queue's own GPU-hours
 -- column: failed_h | GPU-h | held by the last attempt of jobs that failed, ran out of memory or lost a node

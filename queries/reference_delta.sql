@@ -10,7 +10,7 @@
 -- column: unit | - | of both values
 -- column: published | - | their value
 -- column: ours | - | this cluster's; empty: no such event, or gpuctl measures no such thing
--- column: finding | - | what is to be known of the published value
+-- column: finding | - | known contradictions within the source; empty: none known
 WITH hours AS (SELECT gpu_hours AS h FROM result_goodput_loss WHERE kind = 'all')
 SELECT p.measure, p.population, p.unit, p.published::DOUBLE AS published,
        CASE WHEN p.codes IS NOT NULL THEN (SELECT h FROM hours) / (SELECT nullif(sum(events), 0) FROM result_xids WHERE list_contains(p.codes, xid))

@@ -3,15 +3,15 @@
 -- order: 25
 -- reference: atc19
 -- question: Do the infrastructure, the AI engine and users cause as many failures as on Philly?
--- population: published: sums over the reasons of Table 7 (39,776 trials; Jeon et al., USENIX ATC 2019) by its categories; ours: {failures} failed attempt{failures||s} of this trace, {failures_with_log} of them with a log. A reason with several possible origins counts in each, so shares add up to more than 100 %.
+-- population: published: sums over the reasons of Table 7 (39,776 trials; Jeon et al., USENIX ATC 2019) by its categories; this trace: {failures} failed attempt{failures||s} of this trace, {failures_with_log} of them with a log. A reason with several possible origins counts in each, so shares add up to more than 100 %.
 -- needs: attempts
 -- column: category | - | possible origin: infrastructure, ai_engine (framework, CUDA, GPU), user; not known: no signature
 -- column: published_trials_pct | % | share of the trials, published
--- column: trials_pct | % | ours
+-- column: trials_pct | % | this trace
 -- column: published_rtf_pct | % | share of the run time to failure, published
--- column: rtf_pct | % | ours
+-- column: rtf_pct | % | this trace
 -- column: published_gpu_minutes_pct | % | share of run time to failure x demand, published
--- column: gpu_minutes_pct | % | ours
+-- column: gpu_minutes_pct | % | this trace
 WITH published(categories, trials, rtf_pct, gpu_minutes_pct) AS (
     VALUES
         ('ai_engine+user', 12076, 6.62, 8.05), ('infrastructure+user', 9690, 30.43, 24.21), ('infrastructure+user', 2943, 9.22, 17.06),

@@ -3,24 +3,24 @@
 -- order: 20
 -- reference: atc19
 -- question: Do attempts fail for the same reasons as on Philly?
--- population: published: 39,776 trials of 75 days on Philly, 2017 (Jeon et al., USENIX ATC 2019); ours: {failures} failed attempt{failures||s} of this trace, {failures_with_log} of them with a log. The public Philly trace has no logs, so none of its failures has a signature. Reasons that are not in Table 7 are gpuctl's own.
+-- population: published: 39,776 trials of 75 days on Philly, 2017 (Jeon et al., USENIX ATC 2019); this trace: {failures} failed attempt{failures||s} of this trace, {failures_with_log} of them with a log. The public Philly trace has no logs, so none of its failures has a signature. Reasons that are not in Table 7 are gpuctl's own.
 -- needs: attempts
 -- first_columns: 7
 -- column: reason | - | name in Table 7, else gpuctl's own
 -- column: published_trials_pct | % | share of the trials, published
--- column: trials_pct | % | ours
+-- column: trials_pct | % | this trace
 -- column: published_p50_min | min | median run time to failure, published
--- column: p50_min | min | ours
+-- column: p50_min | min | this trace
 -- column: published_p90_min | min | 90th percentile, published
--- column: p90_min | min | ours
+-- column: p90_min | min | this trace
 -- column: published_p95_min | min | 95th percentile, published
--- column: p95_min | min | ours
+-- column: p95_min | min | this trace
 -- column: published_rtf_pct | % | share of the run time to failure, published
--- column: rtf_pct | % | ours
+-- column: rtf_pct | % | this trace
 -- column: published_over_4_pct | % | share of the trials that requested more than 4 GPUs, published
--- column: over_4_pct | % | ours
+-- column: over_4_pct | % | this trace
 -- column: published_gpu_minutes_pct | % | share of run time to failure x demand, published
--- column: gpu_minutes_pct | % | ours
+-- column: gpu_minutes_pct | % | this trace
 WITH published(rank, reason, title, trials, p50, p90, p95, rtf_pct, of_1, of_2_to_4, over_4, gpu_minutes_pct) AS (
     VALUES
         (1, 'cpu_out_of_memory', 'CPU out of memory', 12076, 13.45, 17.73, 33.97, 6.62, 11465, 235, 376, 8.05),

@@ -10,7 +10,7 @@
 -- column: unit | - | of both values
 -- column: published | - | their value
 -- column: ours | - | this cluster's
--- column: finding | - | what is to be known of the published value
+-- column: finding | - | known contradictions within the source; empty: none known
 WITH ours AS (SELECT per_1000_node_days AS rate FROM result_failure_rates WHERE "by" = 'all' AND "group" = 'all'),
 sizes AS (SELECT gpus, coalesce(mttf_h, model_mttf_h) AS mttf_h FROM result_mttf_by_size),
 ended AS (SELECT sum(attempts) FILTER (cause <> 'all') AS every, sum(attempts) FILTER (starts_with(cause, 'infrastructure')) AS infra,

@@ -10,7 +10,7 @@
 -- column: unit | - | of both values
 -- column: published | - | their value
 -- column: ours | - | this cluster's; empty: other components are distinguished
--- column: finding | - | what is to be known of the published value
+-- column: finding | - | known contradictions within the source; empty: none known
 WITH ours AS (SELECT "by", "group", failures, per_1000_node_days, per_gpu_year, sum(failures) OVER (PARTITION BY "by") AS total FROM result_failure_rates)
 SELECT p.measure, 'table 5' AS place, p.unit, p.published::DOUBLE AS published,
        CASE p.measure WHEN 'interruptions' THEN (SELECT per_1000_node_days FROM ours WHERE "by" = 'all' AND "group" = 'all')

@@ -11,7 +11,7 @@
 -- column: unit | - | of both values
 -- column: published | - | their value
 -- column: ours | - | this cluster's; empty: gpuctl measures no such thing
--- column: finding | - | what is to be known of the published value
+-- column: finding | - | known contradictions within the source; empty: none known
 WITH ended AS (SELECT sum(attempts) FILTER (cause <> 'all') AS every, sum(attempts) FILTER (starts_with(cause, 'infrastructure')) AS infra,
                  sum(attempts) FILTER (starts_with(cause, 'infrastructure') OR cause IN ('user_program', 'unknown')) AS failed,
                  sum(gpu_hours) FILTER (starts_with(cause, 'infrastructure')) AS infra_hours,

@@ -1,7 +1,7 @@
 -- title: What would reduce the loss
 -- section: reliability
 -- order: 110
--- question: How many GPU-hours would another set-up have saved?
+-- question: How many GPU-hours would another setup have saved?
 -- population: The failures that were recorded. Estimates overlap: do not add them. Under 5 incidents there is a range only. The worst nodes of a month are chosen by the other months, by rates drawn to the mean (gamma prior), so that luck does not choose them.
 -- needs: placements
 -- column: what | - | the change

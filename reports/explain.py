@@ -49,7 +49,7 @@ _MEASURES = {
 }
 _LABELS = {
     "state": "State", "user": "User", "queue": "Queue", "account": "Account", "partition": "Partition", "qos": "QOS",
-    "name": "Name", "gpus": "GPUs", "gpu_type": "GPU type", "nodes": "Machines", "time_limit_s": "Time limit",
+    "name": "Name", "gpus": "GPUs", "gpu_type": "GPU type", "nodes": "Nodes", "time_limit_s": "Time limit",
     "priority": "Priority", "submit_ts": "Submitted", "start_ts": "First start", "end_ts": "End",
     "attempts": "Attempts",
 }  # fmt: skip
@@ -120,7 +120,7 @@ def blocks(found: Explanation) -> tuple[Block, ...]:
         ("similar", "Compared with similar jobs", _similar(found)),
         ("retries", "Attempts", _attempts(found)),
         ("decisions", "What the policy decided", _decisions(found)),
-        ("notes", "To know", (Item("note", note) for note in found.notes)),
+        ("notes", "Caveats", (Item("note", note) for note in found.notes)),
     )
     every = (Block(name, title, tuple(items)) for name, title, items in made)
     return tuple(block for block in every if block.items)
@@ -169,7 +169,7 @@ def _causes(found: Explanation) -> Iterator[Item]:
         own = tried.cause
         rest = [line for line in tried.lines if own is None or (line.stream, line.line_no) != (own.stream, own.line_no)]
         if rest:
-            yield Item("text", "Other lines of its logs:" if own else "Lines of its logs:")
+            yield Item("text", "Other log lines:" if own else "Log lines:")
         for line in rest[:LINES]:
             often = f", {line.count} times" if line.count > 1 else ""
             kind = f": {line.reason}" if line.reason else ""
@@ -295,7 +295,7 @@ def _place(place: Place) -> str:
     if place.estimated:
         text += ", estimated"
     if place.gpu_indices is not None:
-        text += f" (number {ranges(place.gpu_indices)})" if place.gpu_indices else ""
+        text += f" (index {ranges(place.gpu_indices)})" if place.gpu_indices else ""
     text += "".join(f", {word}" for word in (place.gpu_type, place.rack and f"rack {place.rack}") if word)
     if not place.others:
         return f"{text}; not shared"
@@ -361,7 +361,7 @@ def _similar(found: Explanation) -> Iterator[Item]:
         )
         own, *values = lines
         others = f"median {values[0]}, 10th to 90th percentile {values[1]} to {values[2]}"
-        few = "" if one.known == similar.jobs else f" (known of {one.known})"
+        few = "" if one.known == similar.jobs else f" (known for {one.known})"
         yield Item("fact", f"{own}; similar jobs: {others}{few}", _MEASURES[one.name])
 
 

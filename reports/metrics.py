@@ -223,7 +223,7 @@ METRICS: tuple[Metric, ...] = (
     _low(
         "failures.lost_gpu_hours_pct",
         "%",
-        "share of the GPU-hours in attempts that did not end in success",
+        "share of the GPU-hours lost in unsuccessful attempts",
         "gpu_hours_lost.lost_pct",
         _ALL,
     ),

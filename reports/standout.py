@@ -157,7 +157,8 @@ def _queue(table: ResultTable, units: Units, like: dict[Any, Row]) -> Iterator[F
         text = (
             f"Queue {visible(str(worst['queue']))} waits longest: 95\u00a0% of its attempts start within "
             f"{_minutes(worst['p95_min'], unit)}, against {_minutes(middle, unit)} in the median queue. "
-            f"Its mean is {_times(like[worst['queue']])} the mean for the same sizes on the same days in other queues."
+            f"Its mean is {_range(like[worst['queue']], ' times')} the mean for the same sizes on the same days in "
+            "other queues."
         )
         rule = (
             f"95th percentile at least 30 min and twice the median of the queues with {FEW} waits or more; longer "
@@ -177,8 +178,8 @@ def _gangs(table: ResultTable, units: Units, like: dict[Any, Row]) -> Iterator[F
     most, least = (_minutes(row["mean_min"], units.timed(table.name, "mean_min")) for row in (large, small))
     text = (
         f"Large gangs wait longest: {most} on average for {_gpus(large['size_bucket'])} "
-        f"({shown(large['waits'])} waits), {least} for one GPU ({shown(small['waits'])} waits); like for like"
-        f" {_times(like[large['size_bucket']])}."
+        f"({shown(large['waits'])} waits), {least} for one GPU ({shown(small['waits'])} waits); like-for-like ratio "
+        f"{_range(like[large['size_bucket']])}."
     )
     rule = (
         "mean wait of the largest gangs at least 30 min and five times the mean of single-GPU jobs; longer than "
@@ -188,8 +189,8 @@ def _gangs(table: ResultTable, units: Units, like: dict[Any, Row]) -> Iterator[F
     yield Finding(text, rule, table.name, min(large["mean_min"] / max(5 * small["mean_min"], 1.0), 5.0))
 
 
-def _times(row: Row) -> str:
-    return f"{shown(row['ratio'])} times ({shown(row['ratio_low'])} to {shown(row['ratio_high'])})"
+def _range(row: Row, word: str = "") -> str:
+    return f"{shown(row['ratio'])}{word} ({shown(row['ratio_low'])} to {shown(row['ratio_high'])})"
 
 
 def _gpus(bucket: str) -> str:
@@ -234,9 +235,7 @@ def _lost(table: ResultTable, units: Units) -> Iterator[Finding]:
         if share is not None and share >= 20:
             parts = (("killed_h", "killed"), ("failed_h", "failed"), ("retried_h", "retried"))
             shares = ", ".join(f"{_pct(100 * row[column] / hours)} {word}" for column, word in parts if row[column])
-            text = (
-                f"{_pct(share)} of {shown(hours)} GPU-hours went into attempts that did not end in success: {shares}."
-            )
+            text = f"{_pct(share)} of {shown(hours)} GPU-hours were lost in unsuccessful attempts: {shares}."
             yield Finding(text, "at least 20 % of the GPU-hours", table.name, share / 20)
 
 
@@ -249,10 +248,10 @@ def _reason(table: ResultTable, units: Units) -> Iterator[Finding]:
     if share >= 15:
         unknown = next((row["gpu_minutes_pct"] for row in _rows(table, reason="No signature")), None) or 0.0
         text = (
-            f"{visible(str(top['reason']))} took {_pct(share)} of failed attempts' GPU-time: {shown(top['trials'])} "
-            f"attempts of {shown(top['users'])} users, half of which failed within "
+            f"{visible(str(top['reason']))} accounts for {_pct(share)} of failed attempts' GPU-time: "
+            f"{shown(top['trials'])} attempts of {shown(top['users'])} users, half of which failed within "
             f"{_minutes(top['rtf_p50_min'] or 0.0, units.timed(table.name, 'rtf_p50_min'))}. No other known reason "
-            f"took more; {_pct(unknown)} has no known reason."
+            f"cost more; {_pct(unknown)} has no known reason."
         )
         yield Finding(text, "one reason has at least 15 % of failed attempts' GPU-time", table.name, share / 15)
 

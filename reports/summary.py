@@ -77,7 +77,7 @@ def _gpu_hours(table: ResultTable, units: Units) -> Headline | None:
     if hours <= 0:
         return None
     known = any(table.frame[name].count() for name in _LOST)
-    share = f"{shown(100 * lost / hours, '%')}\u00a0% in attempts that did not end in success"
+    share = f"{shown(100 * lost / hours, '%')}\u00a0% in unsuccessful attempts"
     return Headline("GPU-hours", shown(hours, "GPU-h"), "", share if known else _NO_ENDS, table.name)
 
 
@@ -88,7 +88,7 @@ def _node_hours(table: ResultTable, units: Units) -> Headline | None:
     hours = float(table.frame["node_hours"].sum())
     known = table.frame.drop_nulls(["node_hours", "lost_node_pct"])
     lost = float((known["node_hours"] * known["lost_node_pct"]).sum()) / hours
-    share = f"{shown(lost, '%')}\u00a0% in attempts that did not end in success"
+    share = f"{shown(lost, '%')}\u00a0% in unsuccessful attempts"
     return Headline("Node-hours", shown(hours, "GPU-h"), "", share if known.height else _NO_ENDS, table.name)
 
 

@@ -39,7 +39,7 @@ def filled(paragraph: str) -> str:
 
 def described(query: Query) -> str:
     """Return the Markdown of one table."""
-    kind = " Exported and charted, not printed unless asked for with `--table`." if query.detail else ""
+    kind = " Exported and charted; printed only with `--table`." if query.detail else ""
     needs = f" Needs: {query.needs}." if query.needs else ""
     columns = [f"| `{c.name}` | {c.unit} | {c.description.replace('|', chr(92) + '|')} |" for c in query.columns]
     lines = [

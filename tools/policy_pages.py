@@ -29,14 +29,14 @@ def facts(kind: type[Policy]) -> str:
     if not kind.oracle:
         given = "no run times"
     elif kind.predicts:
-        given = "true run times, which no real scheduler knows; with `--run-times` predicted ones in their place"
+        given = "true run times, which no real scheduler knows; with `--run-times`, predicted ones instead"
     else:
         given = "true run times, which no real scheduler knows"
     if kind.plans:
         given += "; time limits (`--limits-from`)"
-    counts = "with `--resources` they count" if kind.resources else "ignored: only GPUs count"
+    counts = "counted with `--resources`" if kind.resources else "ignored: only GPUs count"
     rows = [
-        ("it is given", given),
+        ("known to the policy", given),
         ("preempts", "yes" if kind.preempts else "no"),
         ("CPUs and memory", counts),
         ("source", kind.source),
@@ -45,7 +45,7 @@ def facts(kind: type[Policy]) -> str:
         rows.insert(3, ("configuration files", f"`--{kind.reads}-conf`"))
     table = [f"| {name} | {cell(text)} |" for name, text in rows]
     title = kind.title[0].upper() + kind.title[1:]
-    return "\n".join([f"{title}.", "", "| of the policy | |", "|---|---|", *table, "", figure(kind.name)])
+    return "\n".join([f"{title}.", "", "| property | value |", "|---|---|", *table, "", figure(kind.name)])
 
 
 def figure(name: str) -> str:
@@ -54,15 +54,15 @@ def figure(name: str) -> str:
         "the trace of `sample_data/philly`, around its busiest moment"
         if name == "recorded"
         else (
-            "the first 100 jobs of `sample_data/jobs.csv` on 4 servers of 8 GPUs, the same window for every policy"
-            + (", with 4 servers to borrow by `docs/examples/inference_load.csv`" if name == "aryl" else "")
+            "the first 100 jobs of `sample_data/jobs.csv` on 4 nodes of 8 GPUs, in the same window for every policy"
+            + (", with 4 nodes to borrow according to `docs/examples/inference_load.csv`" if name == "aryl" else "")
         )
     )
     return (
-        f"![{name} on the sample: which job was on which server](../../images/policies/{name}.svg)\n\n"
+        f"![{name} on the sample: the node of each job over time](../../images/policies/{name}.svg)\n\n"
         + textwrap.fill(
-            f"Which job was on which server: {what}. Each row is a server; the height of a bar is the number of GPUs "
-            "that the job holds there. Colours distinguish jobs, and repeat.",
+            f"The node of each job over time: {what}. Each row is a node; the height of a bar is the number of GPUs "
+            "that the job holds there. Colours distinguish jobs and repeat.",
             120,
             break_on_hyphens=False,
         )
@@ -74,7 +74,7 @@ def parameters(kind: type[Policy]) -> str:
     if not kind.parameters:
         return "None."
     rows = [f"| `{p.name}` | {default(p)} | {cell(p.text)}{values(p)} |" for p in kind.parameters]
-    return "\n".join(["| `--param` | default | what |", "|---|---|---|", *rows])
+    return "\n".join(["| `--param` | default | meaning |", "|---|---|---|", *rows])
 
 
 def default(parameter: Parameter) -> str:
@@ -103,7 +103,7 @@ def cell(text: str) -> str:
 
 def listed() -> str:
     """Return the list of all policies for the index."""
-    rows = ["| policy | what | preempts | oracle |", "|---|---|---|---|"]
+    rows = ["| policy | rule | preempts | oracle |", "|---|---|---|---|"]
     for name in BUILT_IN:
         kind = find(name)
         given = "yes" if kind.oracle else ""

@@ -112,7 +112,7 @@ def _no_job(store: Store, cluster: str) -> Note:
         "SELECT DISTINCT format FROM sources WHERE cluster = $cluster ORDER BY format", {"cluster": cluster}
     )["format"].to_list()
     return note(
-        "the store has no job of cluster {cluster}, only data from {formats}",
+        "the store has no jobs of cluster {cluster}, only data from {formats}",
         cluster=cluster_note(store, cluster),
         formats=together(", ", [literal(name) for name in formats]) if formats else note("no file"),
     )

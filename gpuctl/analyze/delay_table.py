@@ -326,8 +326,8 @@ def _quota_warnings(table: pl.DataFrame, *, strangers: list[str]) -> list[Note]:
     if inferred:
         warnings.append(
             note(
-                "the quotas of {inferred:,} queue{inferred||s} are inferred, as the best explanation of waits and "
-                "starts: a guess (docs/reference/analyses/delays.md). Give them with --quotas",
+                "the quotas of {inferred:,} queue{inferred||s} are inferred, to best explain waits and "
+                "starts: a guess (docs/reference/analyses/delays.md). Provide them with --quotas",
                 inferred=int(inferred),
             )
         )
@@ -439,14 +439,14 @@ def _rack_warnings(machines: pl.DataFrame, source: str) -> list[Note]:
     if count == 1:
         return [
             note(
-                "the rack is a guess (nodes that share gangs); fragmentation and locality depend on it. Give racks "
+                "the rack is a guess (nodes that share gangs); fragmentation and locality depend on it. Provide racks "
                 "with --racks"
             )
         ]
     return [
         note(
             "the {count:,} rack{count||s} {count|is|are} guesses (nodes that share gangs); fragmentation and "
-            "locality depend on them. Give them with --racks",
+            "locality depend on them. Provide them with --racks",
             count=count,
         )
     ]

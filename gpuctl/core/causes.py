@@ -15,7 +15,7 @@ BECAUSE = {
     "fair_share": "its queue or owner was at its limit",
     "capacity": "too few GPUs were free",
     "fragmentation": "enough GPUs were free, but not close together",
-    "scheduler": "GPUs that fit were free (priority, a reservation, or the scheduler's own time)",
+    "scheduler": "suitable GPUs were free (priority, a reservation, or the scheduler's own delay)",
     "ineligible": "not eligible yet (held, a dependency, a begin time)",
 }
 """Why one job waited, by cause."""

@@ -1,4 +1,4 @@
-"""Failures a node-day, by group, with exact intervals."""
+"""Failures per node-day, by group, with exact intervals."""
 
 from __future__ import annotations
 

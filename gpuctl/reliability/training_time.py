@@ -361,7 +361,7 @@ class Accounts:
         rows += self._down()
         capacity = float((facts.nodes["gpus"].to_numpy() * facts.at_risk_s(0.0, facts.until)).sum()) / 3600
         idle = capacity - sum(row.gpu_hours for row in rows)
-        rows.append(_class("idle", idle, "capacity less all others"))
+        rows.append(_class("idle", idle, "capacity minus all others"))
         rows.append(_class("all", capacity, "GPUs of nodes times the window"))
         table = pl.DataFrame(rows)
         return table.with_columns(pct=100 * pl.col("gpu_hours") / capacity)

@@ -85,7 +85,7 @@ UNMASKED = frozenset(
 )  # fmt: skip
 """Columns of text that are not masked: words of gpuctl, of policies, and of signature tables."""
 
-MARKERS = frozenset({"", "all", "other", "others", "unknown", "not told", "none"})
+MARKERS = frozenset({"", "all", "other", "others", "unknown", "not stated", "none"})
 """gpuctl's own values in columns of names: totals and unknowns."""
 
 KNOWN_FILES = frozenset(

@@ -34,7 +34,7 @@ TABLES = (
 """The tables that the screen is made from."""
 
 LOST = (
-    "GPU-hours held by attempts that did not end in success: the last attempt of a job that failed or was killed, "
+    "GPU-hours held by unsuccessful attempts: the last attempt of a job that failed or was killed, "
     "cancelled after its start, preempted or ended by its time limit; and every attempt followed by another one "
     "(retried). gpu_hours_lost splits them by size, users by user, both by kind"
 )
@@ -315,7 +315,7 @@ def _none_shown(every: Sequence[Row]) -> str:
     least = times[len(times) // 2]
     if not math.isfinite(least):
         return "none found, but too few attempts failed to detect any"
-    return f"none found; a node failing {number(least)} times as often would be, in 4 of 5 cases"
+    return f"none found; one failing {number(least)} times as often would be detected in 4 of 5 cases"
 
 
 def _next(analysis: Analysis, found: Sequence[Finding]) -> Line:

@@ -31,7 +31,7 @@ def oracles(found: Sequence[Row]) -> Line | None:
     names = list(dict.fromkeys(clipped(row["policy"], 20) for row in found if row["oracle"]))
     if not names:
         return None
-    return Line(f"{ORACLE} oracle", f"{', '.join(names)} knew true run times, as no real scheduler does: a bound")
+    return Line(f"{ORACLE} oracle", f"{', '.join(names)} know true run times, unlike a real scheduler: a bound")
 
 
 def rows(analysis: Analysis, name: str) -> list[Row]:

@@ -36,7 +36,7 @@ HOSTILE = ["a.*b", "(x", "[y", "\\d+", "^$", "Zoë Ünïcode", "x" * 250, "user 
            "<b>bold</b>", "=1+1", "-rf"]  # fmt: skip
 SHAPE = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z"), exclude_characters="|,[]/\"'"), min_size=1)
 ORDINARY = st.sampled_from(["rows", "and", "were", "not", "in", "its", "attempts", "at", "is", "mean", "GPUs", "day"])
-OURS = {"all", "other", "others", "unknown", "none", "not told"}
+OURS = {"all", "other", "others", "unknown", "none", "not stated"}
 """Names of totals, which stay."""
 SIZES = "sizes"
 PHASES = (Phase.explicit, Phase.generate) if SEARCHING else (Phase.explicit,)

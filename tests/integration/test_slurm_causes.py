@@ -81,13 +81,13 @@ def test_waits_worked_out_by_hand(by_hand: Analysis) -> None:
     assert {key: (row["attempts"], round(row["hours"] * 3600)) for key, row in free.items()} == {
         ("priority", "replay"): (2, 72),
         ("quota or priority", "reason"): (1, 30),
-        ("not told", "neither"): (2, 17),
+        ("not stated", "neither"): (2, 17),
     }
     before = rows(by_hand, "delay_before_eligible")
     assert {key: (row["attempts"], round(row["hours"] * 3600)) for key, row in before.items()} == {
         ("requeue_backoff", "attempt number"): (1, 121),
         ("begin_time", "accounting", "BeginTime"): (1, 45),
-        ("not told", "Resources"): (1, 10),
+        ("not stated", "Resources"): (1, 10),
     }
 
 
@@ -216,7 +216,7 @@ def test_samples_split_what_accounting_and_the_replay_take_as_a_whole(tmp_path: 
         ("quota", "samples"): (1, 7.5, 1),
         ("quota or priority", "reason"): (0, 0, 4),
         ("priority", "replay"): (2, 72, 0),
-        ("not told", "neither"): (2, 17, 0),
+        ("not stated", "neither"): (2, 17, 0),
     }
     assert free["quota or priority", "reason"]["agree_pct"] == 100
     whole = rows(found, "delay_by_size")["all",]["scheduler_h"]
@@ -254,7 +254,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Analysis]:
 _KINDS = {
     **{"hold": 2, "begin_time": 1, "dependency": 7, "array_throttle": 19, "requeue_backoff": 9},
     # tasks of arrays without a throttle, which become eligible when the scheduler next looks, a second later
-    "not told": 17,
+    "not stated": 17,
 }
 
 

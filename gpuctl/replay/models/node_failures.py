@@ -278,7 +278,7 @@ def node_failures(options: FailureOptions, workload: Workload, cluster: Cluster,
 def _mean_rate(
     sources: Sequence[Source], listed: Sequence[tuple[int, float, float]], workload: Workload, nodes: int
 ) -> float:
-    """Failures a node-day; of listed ones over the time from the first submission to the last of them or of those."""
+    """Failures per node-day; of listed ones over the time from the first submission to the last of them or of those."""
     drawn = sum(source.rate * source.share * len(source.nodes) for source in sources) / max(nodes, 1)
     if not listed:
         return drawn

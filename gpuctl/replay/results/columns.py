@@ -51,7 +51,7 @@ _ANOTHER_STRETCH = "for another stretch of the same workload; empty: the trace i
 
 _SUMMARY = (
     _POLICY,
-    ("oracle", "Whether the policy knows true run times, as no real scheduler does."),
+    ("oracle", "Whether the policy knows true run times, unlike real schedulers."),
     ("jobs_warmup", "Jobs of the warm-up, excluded from job figures.", "jobs"),
     *_JOB_FIGURES,
     ("makespan_s", "From the first submission to the last end of a job, all jobs."),

@@ -178,7 +178,7 @@ def oracle_note(replays: Replays) -> tuple[Note, ...]:
         return ()
     return (
         note(
-            "Oracles, which know true run times as no real scheduler does: {text}.",
+            "Oracles, which know true run times, unlike real schedulers: {text}.",
             text=listed("policy", text),
         ),
     )

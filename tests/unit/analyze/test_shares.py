@@ -17,8 +17,8 @@ NODE = (
     "NodeAddr=gpu001 NodeHostName=gpu001 Version=23.02.7 RealMemory=1000 AllocMem=0 Sockets=2 Boards=1 State=IDLE "
     "ThreadsPerCore=1 Partitions=gpu CfgTRES=cpu=64,mem=1000M,billing=64,gres/gpu={gpus} AllocTRES="
 )
-WHOLE = "GPUs held at once beyond those that the known machines have"
-EACH = "machines on which more GPUs were held at once than they have"
+WHOLE = "GPUs held at once in excess of the known nodes"
+EACH = "nodes on which more GPUs were held at once than they have"
 
 
 def job(number: int, gpus: int, node: str = "gpu001", start: str = "10:00:00") -> dict[str, str]:

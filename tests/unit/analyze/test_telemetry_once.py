@@ -57,5 +57,5 @@ def test_rows_that_contradict_another_one_are_all_counted_and_reported(tmp_path:
     path = ingested(tmp_path, {"cluster_job_log": JOBS, "a.csv": ONCE + _row(1, 90)})
     [used] = rows(path, "gpu_util_by_nodes")
     assert used["gpu_minutes"] == 8
-    named = "GPU telemetry rows of a machine and a time of which another row has other values"
+    named = "GPU telemetry rows that contradict another row of the same node and time"
     assert findings(path)[named][0] == 1

@@ -203,8 +203,8 @@ def test_overview_and_data_quality_mean_the_same(found: Analysis) -> None:
     overview, quality = found.table("overview"), rows(found, "data_quality", "finding")
     assert overview is not None
     assert "3 without a start: the log lacks the start of 1; the rest are in never_started" in overview.population
-    assert quality["attempts that are over and whose start the log lacks"]["rows"] == 1
-    assert quality["attempts, and jobs without any attempt, that never started"]["rows"] == 2
+    assert quality["ended attempts without a start in the log"]["rows"] == 1
+    assert quality["attempts, and jobs without an attempt, that never started"]["rows"] == 2
 
 
 def test_jobs_that_are_not_over_are_no_successes(found: Analysis) -> None:

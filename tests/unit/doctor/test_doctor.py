@@ -184,7 +184,7 @@ def test_without_polars_the_findings_are_still_told(
 def test_every_check_is_in_the_document(root: Path) -> None:
 
     page = (root / "docs" / "reference" / "cli.md").read_text("utf-8")
-    document = page.partition("## Is all in order")[2].partition("\n## ")[0]
+    document = page.partition("## Check the installation")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (`.*?) \|", document, re.MULTILINE)
     told = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
     modules = (installation, machine, models, store)

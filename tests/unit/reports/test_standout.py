@@ -334,8 +334,8 @@ def test_the_costliest_reason_has_the_largest_share() -> None:
     known = [reason(reason=name, gpu_minutes_pct=pct)[0] for name, pct in (("a", 20.0), ("b", 50.0), ("c", None))]
     [one] = found("failure_reasons", [*known, *reason(reason="No signature", gpu_minutes_pct=60.0)])
     assert one.text == (
-        "b took 50.0\xa0% of failed attempts' GPU-time: 5 attempts of 2 users, half of which failed within 90\xa0min. "
-        "No other known reason took more; 60.0\xa0% has no known reason."
+        "b accounts for 50.0\xa0% of failed attempts' GPU-time: 5 attempts of 2 users, half of which failed "
+        "within 90\xa0min. No other known reason cost more; 60.0\xa0% has no known reason."
     )
 
 
@@ -350,8 +350,7 @@ def test_no_finding_comes_first_for_its_size_alone() -> None:
 def test_what_was_lost_is_split_in_shares_of_all_gpu_hours() -> None:
     [one] = found("gpu_hours_lost", lost(20.0))
     assert one.text == (
-        "20.0\xa0% of 1,000 GPU-hours went into attempts that did not end in success: "
-        "5.0\xa0% killed, 10.0\xa0% failed."
+        "20.0\xa0% of 1,000 GPU-hours were lost in unsuccessful attempts: 5.0\xa0% killed, 10.0\xa0% failed."
     )
 
 

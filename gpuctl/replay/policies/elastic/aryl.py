@@ -35,10 +35,10 @@ class Aryl(CompiledPolicy):
     """Every `interval` seconds nodes are lent or returned, and elastic jobs get flexible workers."""
 
     name = "aryl"
-    title = "idle inference nodes on loan, given back at the least cost of preemption; elastic jobs take what is idle"
+    title = "idle inference nodes on loan, returned at the least cost of preemption; elastic jobs use idle GPUs"
     source = (
-        "Li et al., Aryl, arXiv 2022 (Lyra, EuroSys 2023): loans, the cost of giving a node back, two phases and the "
-        "knapsack; how GPUs of inference nodes count, all ties, the load and what changes cost: recalled or ours. "
+        "Li et al., Aryl, arXiv 2022 (Lyra, EuroSys 2023): loans, the cost of returning a node, two phases and the "
+        "knapsack; the counting of inference GPUs, all ties, the load and the cost of changes: recalled or ours. "
         "The paper's full text was not read"
     )
     oracle = True

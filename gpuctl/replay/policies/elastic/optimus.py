@@ -27,7 +27,7 @@ class Optimus(CompiledPolicy):
     source = (
         "Peng et al., Optimus, EuroSys 2018, by its authors' code: rounds of 600 s, one task each, then the largest "
         "gain; GPUs without parameter servers as in Pollux' copy; estimates with a set error in place of fitted loss "
-        "curves, 62 s a restart and up to twice the gang: ours. The paper's full text was not read"
+        "curves, 62 s per restart and up to twice the gang: ours. The paper's full text was not read"
     )
     oracle = True
     preempts = True

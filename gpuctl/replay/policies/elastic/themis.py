@@ -33,11 +33,11 @@ class Themis(CompiledPolicy):
     """Jobs bid for GPUs by finish-time fairness; the least fairly treated are offered them first, for a lease."""
 
     name = "themis"
-    title = "GPUs are leased by auction to the jobs that fare least fairly; winners pay with a part of what they won"
+    title = "GPUs are leased by auction to the jobs that fare least fairly; winners pay with a part of their GPUs"
     source = (
         "Mahajan et al., Themis, NSDI 2020: finish-time fairness, an offer to a part of the jobs, auctions with hidden "
         "payments, leftovers; leases of 20 min and the demand form of fairness: the first author's simulator; ties, "
-        "one lease a job, restarts in bids, leftovers by rank: ours. The paper's full text was not read"
+        "one lease per job, restarts in bids, leftovers by rank: ours. The paper's full text was not read"
     )
     oracle = True
     preempts = True
@@ -48,7 +48,7 @@ class Themis(CompiledPolicy):
     parameters = (
         Parameter("lease", 1200.0, "seconds for which GPUs are won; the first author's simulator", least=1.0),
         Parameter("f", 0.8, "share of the bidders, the best off, that are only offered leftovers", most=1.0),
-        Parameter("payments", True, "winners pay with a part of what they won"),
+        Parameter("payments", True, "winners pay with a part of their GPUs"),
         Parameter("rigid", False, "jobs run on exactly as many GPUs as they request, and there are no payments"),
         Parameter(
             "contention",

@@ -30,7 +30,7 @@ class Drf(Policy):
     title = "the queue or user with the least dominant share of GPUs, CPUs and memory starts its next job"
     source = (
         "Ghodsi et al., Dominant Resource Fairness, NSDI 2011: progressive filling at each arrival and end, weights "
-        "(section 4.3); gangs start whole, and who waits with one that does not fit is skipped unless strict: ours"
+        "(section 4.3); gangs start whole, a queue whose job does not fit is skipped unless strict: ours"
     )
     resources = True
     run: ClassVar[Loop | None] = drf_kernel.run

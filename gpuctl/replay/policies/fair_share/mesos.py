@@ -30,7 +30,7 @@ class Mesos(Policy):
     """In each cycle the tenant with the least dominant share is offered free resources, and accepts or declines."""
 
     name = "mesos"
-    title = "what is free is offered to the queue or user with the least dominant share, which accepts or declines"
+    title = "free resources are offered to the queue or user with the least dominant share, which accepts or declines"
     source = (
         "Hindman et al., Mesos, NSDI 2011; filters as in the allocator of Apache Mesos (RefusedOfferFilter, "
         "refuse_seconds 5, allocation_interval 1 s, REVIVE, offer_timeout); queues or users as frameworks: ours"

@@ -22,7 +22,7 @@ class MaxMin(GavelRounds):
     """Each round runs the jobs with least of their share of time on a GPU type so far; an LP gives the shares."""
 
     name = "max-min"
-    title = "in rounds, jobs get max-min fair shares of time on each GPU type, by how fast they are there"
+    title = "in rounds, jobs get max-min fair shares of time on each GPU type, by their speed there"
     source = (
         "Narayanan et al., Gavel, OSDI 2020: the program, rounds of 360 s and priorities as in its authors' simulator; "
         "shares beyond those of the worst off and even over types, and placement: ours"

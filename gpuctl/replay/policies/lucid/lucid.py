@@ -37,7 +37,7 @@ class Lucid(CompiledPolicy):
     """Each waiting job, in order of predicted GPU-time, goes beside a running job, or on free GPUs."""
 
     name = "lucid"
-    title = "the least predicted GPU-time first, packed beside jobs that leave enough; profilers preempt"
+    title = "the least predicted GPU-time first, packed with jobs that leave enough room; profilers preempt"
     source = (
         "Hu et al., Lucid, ASPLOS 2023, by its authors' simulator (S-Lab-System-Group/Lucid; S-Lab License, none of it "
         "is used): orders, packing rules, profilers; without the errors of that code, scores from pair speeds or "

@@ -35,7 +35,7 @@ class Osdec(PythonPolicy):
     """On-demand jobs start in order and take GPUs from deferrable ones, which start at the beginning of slots."""
 
     name = "osdec"
-    title = "on-demand jobs first; deferrable ones start in slots, where forecasts or a learned rule see room for them"
+    title = "on-demand jobs first; deferrable ones start in slots, if forecasts or a trained rule find room for them"
     source = (
         "OSDEC, arXiv 2406.01047, of which only the abstract was read: jobs of fixed length that start irrevocably in "
         "capacity left by on-demand jobs; slots, windows, forecasts, the rules, evictions and the learned net: ours"

@@ -40,7 +40,7 @@ class Philly(Policy):
     parameters = (
         Parameter("acquire", 150.0, "seconds that GPUs are held while a gang is gathered; 0: never held"),
         Parameter("backoff", 120.0, "seconds from a failed attempt to the next one"),
-        Parameter("tries", 3.0, "failed attempts after which a gang asks for less locality: fewest nodes of one "
+        Parameter("tries", 3.0, "failed attempts after which a gang requests less locality: fewest nodes of one "
                   "rack, "
                   "one rack, anywhere", least=1.0),
         Parameter("relax", "tries", "when a gang gives up locality: after failed attempts (tries); retry: "

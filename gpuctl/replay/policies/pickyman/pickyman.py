@@ -26,9 +26,7 @@ class PickyMan(Policy):
     """Waiting jobs in order of predicted GPU-time and age; victims are chosen by their present cost of preemption."""
 
     name = "pickyman"
-    title = (
-        "the least predicted GPU-time first, aged by waiting; preempts where a short job gains more than others lose"
-    )
+    title = "the least predicted GPU-time first, aged by waiting; preempts if a short job gains more than others lose"
     source = (
         "reconstructed from the published abstract of PickyMan (Chen et al., IPCCC 2022, "
         "doi 10.1109/IPCCC55026.2022.9894345): an ordered division of the running jobs, by a greedy algorithm, with "

@@ -37,7 +37,7 @@ class Qssf(Policy):
         Parameter(
             "estimate",
             "given",
-            "run times that it goes by: given (predicted_time or --run-times, else true ones), or rolling: the mean of "
+            "source of run times: given (predicted_time or --run-times, else true ones), or rolling: the mean of "
             "jobs that have ended, of the same user and gang, else of the user, else of all",
             ("given", "rolling"),
         ),

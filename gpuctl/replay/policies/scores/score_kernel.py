@@ -43,7 +43,7 @@ class Scores(Bundle):
 
     p = rows(SCORES)  # one record of `SCORES`
     rank = floats()  # the score of each job, if it is fixed; else what its wait is divided by [jobs]
-    requested = floats()  # seconds of run time asked for [jobs]
+    requested = floats()  # seconds of requested run time [jobs]
     gpus = ints()  # gang of each job [jobs]
     place = ints()  # of each job in its input, which breaks ties [jobs]
     how = ints()  # placement of each job [jobs]

@@ -1,4 +1,4 @@
-"""WFP3, UNICEP and F1 to F4: scores of HPC schedulers, by the wait, the run time asked for and the gang."""
+"""WFP3, UNICEP and F1 to F4: scores of HPC schedulers, by the wait, the requested run time and the gang."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ class _Scored(Policy):
 
 
 class Wfp3(_Scored):
-    """The largest (wait / run time asked for)^3 x GPUs first."""
+    """The largest (wait / requested run time)^3 x GPUs first."""
 
     name = "wfp3"
-    title = "(wait / run time asked for) cubed times GPUs, the largest first, without preemption"
+    title = "(wait / requested run time) cubed times GPUs, the largest first, without preemption"
     source = TANG
     rule = score_kernel.WFP3
 
@@ -76,11 +76,11 @@ class Wfp3(_Scored):
 
 
 class Unicep(_Scored):
-    """The largest wait / (log2(GPUs) x run time asked for) first; jobs of one GPU before all others."""
+    """The largest wait / (log2(GPUs) x requested run time) first; jobs of one GPU before all others."""
 
     name = "unicep"
-    title = "wait by log2(GPUs) times the run time asked for, the largest first, without preemption"
-    source = f"{TANG}; jobs of one GPU, whose logarithm is 0, by wait / run time asked for before all others: ours"
+    title = "wait by log2(GPUs) times the requested run time, the largest first, without preemption"
+    source = f"{TANG}; jobs of one GPU, whose logarithm is 0, by wait / requested run time before all others: ours"
     rule = score_kernel.UNICEP
 
     def rank(self, workload: Workload, requested: Floats) -> Floats:
@@ -109,7 +109,7 @@ class F1(_Formula):
     """The least log10(r) n + 870 log10(s) first."""
 
     name = "f1"
-    title = "log10(run time asked for) x GPUs + 870 log10(submission), the least first"
+    title = "log10(requested run time) x GPUs + 870 log10(submission), the least first"
     source = SC17
     weight = 870.0
 
@@ -123,7 +123,7 @@ class F2(_Formula):
     """The least sqrt(r) n + 25,600 log10(s) first."""
 
     name = "f2"
-    title = "sqrt(run time asked for) x GPUs + 25,600 log10(submission), the least first"
+    title = "sqrt(requested run time) x GPUs + 25,600 log10(submission), the least first"
     source = SC17
     weight = 25_600.0
 
@@ -137,7 +137,7 @@ class F3(_Formula):
     """The least r n + 6,860,000 log10(s) first."""
 
     name = "f3"
-    title = "run time asked for x GPUs + 6,860,000 log10(submission), the least first"
+    title = "requested run time x GPUs + 6,860,000 log10(submission), the least first"
     source = SC17
     weight = 6_860_000.0
 
@@ -151,7 +151,7 @@ class F4(_Formula):
     """The least r sqrt(n) + 530,000 log10(s) first."""
 
     name = "f4"
-    title = "run time asked for x sqrt(GPUs) + 530,000 log10(submission), the least first"
+    title = "requested run time x sqrt(GPUs) + 530,000 log10(submission), the least first"
     source = SC17
     weight = 530_000.0
 

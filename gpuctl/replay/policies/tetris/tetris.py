@@ -29,7 +29,7 @@ class Tetris(Policy):
     """Match the job and the node with the best score, repeatedly, until nothing fits."""
 
     name = "tetris"
-    title = "the job whose demands align best with what a node has free, less its remaining work; no preemption"
+    title = "the job whose demands align best with a node's free resources, less its remaining work; no preemption"
     source = (
         "Grandl et al., Multi-Resource Packing for Cluster Schedulers, SIGCOMM 2014; its constants are recalled, not "
         "checked; gangs piece by piece: ours. Neither network nor disk, remote input or barriers"

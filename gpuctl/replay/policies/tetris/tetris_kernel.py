@@ -1,4 +1,4 @@
-"""The compiled pass of Tetris: the job whose demands align best with what a node has free, less its remaining work.
+"""The compiled pass of Tetris: the job whose demands align best with a node's free resources, less its remaining work.
 
 A shape's score on nodes changes only with the nodes: it is kept between passes, and recomputed only for changed nodes.
 """

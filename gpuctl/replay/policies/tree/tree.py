@@ -52,7 +52,7 @@ class TreePolicy(PythonPolicy):
     """Jobs run in the order of the rules' shares; with ``preempt`` running jobs are also in that order."""
 
     name = "tree"
-    title = "rules over what is known without an oracle, distilled from another policy or written by hand"
+    title = "rules over information available without an oracle, distilled from another policy or written by hand"
     source = "ours; distilling a scheduler into a tree: arXiv 2405.19131, whose tree is of jobs of stages"
     preempts = True
     parameters = (

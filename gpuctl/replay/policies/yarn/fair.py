@@ -33,8 +33,8 @@ class YarnFair(Policy):
     name = "yarn-fair"
     title = "Hadoop YARN's FairScheduler: at each node's heartbeat the queue furthest below its fair share is next"
     source = (
-        "Apache Hadoop 3.5.0, FairScheduler.md and the classes of that scheduler; held against recordings of it. "
-        "A job is one container: a gang that is given whole, and where no node holds it, on several at once: ours"
+        "Apache Hadoop 3.5.0, FairScheduler.md and the classes of that scheduler; checked against recordings of it. "
+        "A job is one container: a gang is allocated as a whole and, if no node holds it, on several at once: ours"
     )
     preempts = True
     resources = True
