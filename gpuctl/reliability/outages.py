@@ -20,7 +20,7 @@ COMPONENTS: tuple[tuple[str, str, str], ...] = (
     (r"\bib\b|infiniband|mlx|\blink\b|\bnic\b", "network link", "hardware"),
     (r"mainboard|motherboard|\brma\b|pcie", "mainboard", "hardware"),
     (r"therm|\bfan", "cooling", "hardware"),
-    (r"\bdisk|\bssd\b|nvme", "disk", "hardware"),
+    (r"\bdisk|\bssd\b|nvme|local-dirs|log-dirs", "disk", "hardware"),
 )
 """What the reason of a node event tells: pattern, component, and whether that is hardware or software. Ours."""
 
@@ -43,7 +43,9 @@ def find(events: pl.DataFrame, racks: pl.DataFrame, until: float) -> pl.DataFram
     rows = events.filter(~cold.fill_null(False)).sort("node", "from_s")
     ends = pl.col("to_s").fill_null(until)
     before = ends.cum_max().shift().over("node")
-    planned = pl.col("reason").str.contains(_PLANNED).fill_null(False) | pl.col("state").str.contains("(?i)maint")
+    planned = pl.col("reason").str.contains(_PLANNED).fill_null(False) | pl.col("state").str.contains(
+        "(?i)maint|decommission|^shutdown"
+    )
     rows = rows.with_columns(planned=planned)
     apart = (
         before.is_null()
@@ -76,7 +78,9 @@ def _with_rack_faults(rows: pl.DataFrame) -> pl.DataFrame:
     """Number the faults of racks: nodes of one leaf that go DOWN together."""
     rows = rows.with_row_index("row")
     down = rows.filter(
-        pl.col("rack").is_not_null() & ~pl.col("planned") & pl.col("state").str.contains("(?i)^(down|fail|no_respond)")
+        pl.col("rack").is_not_null()
+        & ~pl.col("planned")
+        & pl.col("state").str.contains("(?i)^(down|fail|no_respond|lost)")
     ).sort("rack", "from_s")
     apart = (pl.col("from_s") - pl.col("from_s").shift().over("rack")).fill_null(float("inf")) > RACK_S
     down = down.with_columns(rack_fault=apart.cum_sum())

@@ -73,15 +73,17 @@ def link(attempts: pl.DataFrame, options: pl.DataFrame, choices: Choices = DEFAU
 
 def _dependencies(jobs: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:
     """Jobs that wait for a job of the same user and size."""
-    unit = {}
-    owner = dict(zip(jobs["unit"], zip(jobs["user"], jobs["gpus"], strict=True), strict=True))
-    for job, shown, number in jobs.select("job", "shown", "unit").iter_rows():
+    rows = options.filter(pl.col("option") == "dependency").select("job", "value").rows()
+    named = [(job, other) for job, value in rows for names in _AFTER.findall(value) for other in names.split(":")]
+    ids = pl.Series("id", list({name for pair in named for name in pair}), pl.String)
+    met = jobs.filter(pl.col("job").is_in(ids.implode()) | pl.col("shown").is_in(ids.implode()))
+    unit, owner = {}, {}
+    for job, shown, number, user, gpus in met.select("job", "shown", "unit", "user", "gpus").iter_rows():
         unit[job] = unit[shown] = number
+        owner[number] = user, gpus
     pairs = [
         (unit[other], unit[job], LINKS.index("dependency"))
-        for job, value in options.filter(pl.col("option") == "dependency").select("job", "value").iter_rows()
-        for names in _AFTER.findall(value)
-        for other in names.split(":")
+        for job, other in named
         if job in unit and other in unit and owner[unit[job]] == owner[unit[other]]
     ]
     return pl.DataFrame(pairs, schema=_EDGE, orient="row")

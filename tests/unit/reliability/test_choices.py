@@ -120,3 +120,15 @@ def test_a_list_of_runs(tmp_path: Path) -> None:
     path.write_text("job,run\n1,a\n1,b\n")
     with pytest.raises(InputError, match="second run"):
         read_runs(path)
+
+
+def test_nodes_of_yarn() -> None:
+    """Decommissioned nodes are planned; nodes of a rack that are lost together are one fault."""
+    events = [
+        ("n7", DAY, 2 * DAY, "DECOMMISSIONED", None),
+        ("n6", DAY, DAY + HOUR, "UNHEALTHY", "1/1 local-dirs are bad"),
+    ]
+    events += [(f"n{i}", 3 * DAY + i, 4 * DAY, "LOST", None) for i in range(3)]
+    down = cluster([attempt(0, 9 * DAY, "completed")], events).outages
+    assert down.select("node", "planned", "component").rows()[3:] == [(6, False, "disk"), (7, True, None)]
+    assert down["rack_fault"].drop_nulls().n_unique() == 1
