@@ -66,6 +66,20 @@ def notes(store: Store, cluster: str) -> Iterator[str]:
             f"the clock of {machine} is {offset:+.0f} s from the scheduler's (up to {high:+.0f} s would fit): its "
             f"samples were moved; GPU-seconds of activity outside of jobs fell from {before:.0f} to {after:.0f}"
         )
+    hours = (
+        "SELECT machine, offset_s FROM gpu_clocks WHERE cluster = $cluster AND abs(offset_s) >= 3600 ORDER BY machine"
+    )
+    for machine, offset in store.execute(hours, own).fetchall():
+        yield (
+            f"samples of {machine} would fit its jobs {-offset / 3600:+.0f} h from where they are, and were not moved: "
+            "set the node's time zone with --timezone"
+        )
+    resets = "SELECT value FROM gpu_usage_basis WHERE cluster = $cluster AND what = 'energy_resets' AND value > 0"
+    for (count,) in store.execute(resets, own).fetchall():
+        yield f"{count:.0f} counters of energy were reset while a job held the GPU (driver reload?)"
+    stuck = "SELECT value FROM gpu_usage_basis WHERE cluster = $cluster AND what = 'stuck_hours' AND value > 0"
+    for (count,) in store.execute(stuck, own).fetchall():
+        yield f"in {count:.0f} GPU-hours, profiling counters of busy GPUs stood at 0: their SM activity is unknown"
     left = "SELECT value FROM gpu_usage_basis WHERE cluster = $cluster AND what = 'leftover_labels' AND value > 0"
     for (count,) in store.execute(left, own).fetchall():
         yield f"{count:.0f} samples have the label of a job that did not run then: they are of no job"

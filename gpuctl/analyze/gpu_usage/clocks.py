@@ -22,6 +22,9 @@ LEAST_BOUNDARIES = 5
 NEAR_S = 900
 RATIO = 5
 INTERVALS = 3
+MOST_HOURS = 14
+"""No time zone is further from UTC."""
+_THINNED = 20_000
 _DRAWS = 200
 _SURE = 0.99
 _MOST_HOLDS = 2000
@@ -87,7 +90,28 @@ def estimate(active: Arrays, starts: Arrays, ends: Arrays, interval: float) -> C
     )
     beaten = float((draws[:, REACH_S] < draws.max(axis=1)).mean())
     strong = uncorrected >= RATIO * cost and uncorrected - cost >= INTERVALS * interval and beaten >= _SURE
-    return Clock(low - REACH_S, high - REACH_S, cost, uncorrected, near, strong and low != REACH_S)
+    found = Clock(low - REACH_S, high - REACH_S, cost, uncorrected, near, strong and low != REACH_S)
+    return found if strong else _zone(active, starts, ends, interval, found)
+
+
+def _zone(active: Arrays, starts: Arrays, ends: Arrays, interval: float, skew: Clock) -> Clock:
+    """Estimate an offset of whole hours, which is a time zone: it is reported, never corrected."""
+    costs = dict.fromkeys(range(-MOST_HOURS, MOST_HOURS + 1), 0.0)
+    for times, begin, end in zip(active, starts, ends, strict=True):
+        if not len(begin):
+            continue
+        thin = max(1, len(times) // _THINNED)
+        some = times[::thin]
+        for hours in costs:
+            moved = some - 3600 * hours
+            at = np.searchsorted(begin, moved, side="right") - 1
+            inside = (at >= 0) & (moved < end[np.clip(at, 0, None)])
+            costs[hours] += float((~inside).sum()) * thin * interval
+    best = min(costs, key=lambda hours: (costs[hours], abs(hours)))
+    clear = costs[0] >= RATIO * costs[best] and costs[0] - costs[best] >= INTERVALS * interval
+    if not best or not clear or costs[best] * RATIO > skew.cost:
+        return skew
+    return Clock(3600.0 * best, 3600.0 * best, costs[best], costs[0], skew.boundaries, strong=False)
 
 
 def _plateau(within: NDArray[np.int64], best: int) -> tuple[int, int]:

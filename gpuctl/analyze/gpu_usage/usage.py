@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import polars as pl
 
-from gpuctl.analyze.gpu_usage import clocks, faults, lanes, lost, ranges, spans
+from gpuctl.analyze.gpu_usage import clocks, counters, faults, lanes, lost, ranges, spans
 from gpuctl.analyze.gpu_usage.holds import Holds, NodeHold, read
 from gpuctl.analyze.gpu_usage.summaries import Summary, over_time, summaries
 
@@ -32,13 +32,16 @@ SHORT = 2
 """A job shorter than this many intervals has no mean."""
 CLOSE = 1.0
 """Where the range of a mean is no wider than this (points), its middle is reported."""
+COUNTED = 0.999
+"""Energy is a counter's where it covers this share of the GPU-time held, else the sum of power samples."""
 LONGEST_IDLE_INTERVAL_S = 300.0
 """From means over longer steps, idleness cannot be seen."""
 _METRICS = ("util", "mem_mb", "power_w", "sm_pct", "tensor_pct")
 _RESULTS = ("job_gpu_usage", "gpu_use_hours", "gpu_use_tenths", "gpu_clocks", "gpu_usage_basis", "gpu_faults")
 _SOURCES = ("gpu_series", "job_gpu_summary", "gpu_events")
 _READ = """
-    SELECT series, epoch_us(ts) AS us, util, mem_mb, power_w, sm_pct, tensor_pct FROM gpu_readings
+    SELECT series, epoch_us(ts) AS us, util, mem_mb, power_w, energy_j, sm_pct, tensor_pct
+    FROM gpu_readings
     WHERE cluster = $cluster AND series IN (SELECT unnest($series::BIGINT[]))
 """
 
@@ -74,6 +77,8 @@ class _Job:
     idle_s: float = 0.0
     unused: int = 0
     mem_max: float | None = None
+    counted_j: float = 0.0
+    counted_s: float = 0.0
     sums: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     interval: float = 0.0
@@ -171,10 +176,11 @@ class _Usage:
             job.running |= attempt.end is None
 
     def _batches(self) -> Iterator[tuple[list[str], list[int]]]:
-        """Nodes and lanes whose samples are read together; lanes that no job can have held are left out."""
+        """Nodes and lanes whose samples are read together; lanes of nodes that nothing else names are left out."""
         of_machine: dict[str, list[int]] = defaultdict(list)
         for at, lane in enumerate(self._lanes.lanes):
-            if lane.label is not None or lane.machine in self._on_machine:
+            known = lane.label is not None or lane.machine in self._on_machine
+            if self._lanes.rows.get(at) and (known or lane.machine in self._holds.machine_gpus):
                 of_machine[lane.machine].append(at)
         machines: list[str] = []
         batch: list[int] = []
@@ -202,10 +208,11 @@ class _Usage:
         """Read the samples of some lanes and add them to their jobs."""
         series = self._lanes.series.filter(pl.col("lane").is_in(numbers))
         rows = self._store.frame(_READ, {"cluster": self._cluster, "series": series["series"].to_list()})
-        rows = rows.join(series.select("series", "lane", "node_clock", "counts"), on="series")
+        rows = rows.join(series.select("series", "lane", "kind", "node_clock", "counts"), on="series")
         rows = self._of_chosen_tools(rows, numbers)
+        rows, stuck = counters.without_stuck(rows.with_columns(t=pl.col("us") / 1e6))
+        self._counts["stuck_hours"] += stuck
         rows = rows.with_columns(
-            t=pl.col("us") / 1e6,
             util=pl.when("counts").then("util").otherwise(None),
             lane=pl.col("lane").cast(pl.Int64),
         ).sort("lane", "us", maintain_order=True)
@@ -304,7 +311,8 @@ class _Usage:
             if clock is None:
                 continue
             choice = self._options.correct_clocks
-            corrected = choice != "never" and clock.offset != 0 and (clock.strong or choice == "always")
+            skewed = 0 < abs(clock.offset) <= clocks.REACH_S
+            corrected = choice != "never" and skewed and (clock.strong or choice == "always")
             found[machine] = self._moved[machine] = clock.offset if corrected else 0.0
             self._clocks.append(
                 {"machine": machine, "offset_s": clock.offset, "high_s": clock.high, "cost_s": clock.cost,
@@ -339,6 +347,7 @@ class _Usage:
                 for at in np.flatnonzero(highest >= 0):
                     job = self._jobs[self._holds.attempts[who[at]].job]
                     job.mem_max = max(job.mem_max or 0.0, float(highest[at]))
+        self._of_counter(rows, held, who)
         if util is None:
             return
         self._leftovers(util, held, how)
@@ -353,6 +362,19 @@ class _Usage:
             for metric, of_metric in sums.items():
                 job.sums[metric] += float(of_metric[at])
                 job.seconds[metric] += float(seconds[metric][at])
+
+    def _of_counter(self, rows: pl.DataFrame, held: spans.Held, who: NDArray[np.int64]) -> None:
+        """Add the energy that counters show for holds that their samples bracket."""
+        rows = rows.filter(pl.col("energy_j").is_not_null())
+        if not rows.height or not len(held.lane):
+            return
+        some, _ = spans.samples(*(rows[name].to_numpy() for name in ("lane", "t", "energy_j")))
+        found = counters.energy(some, held)
+        self._counts["energy_resets"] += found.resets
+        for at in np.flatnonzero(~np.isnan(found.joules)):
+            job = self._jobs[self._holds.attempts[who[at]].job]
+            job.counted_j += float(found.joules[at])
+            job.counted_s += float(held.end[at] - held.start[at])
 
     def _of_util(
         self, some: spans.Samples, holder: NDArray[np.int64], held: spans.Held, who: NDArray[np.int64]
@@ -528,6 +550,7 @@ class _Usage:
         def mean(metric: str) -> float | None:
             return job.sums[metric] / job.seconds[metric] if job.seconds[metric] >= 0.5 * job.covered else None
 
+        counted = job.counted_s >= COUNTED * job.held_s > 0 and not job.part
         powered = job.seconds["power_w"] >= 0.95 * job.covered and not job.part
         return {
             "gpu_util_mean": job.util / job.covered,
@@ -535,7 +558,7 @@ class _Usage:
             "idle_gpu_h": job.idle_s / 3600 if job.interval <= LONGEST_IDLE_INTERVAL_S else None,
             "gpu_mem_max_mb": job.mem_max,
             "gpu_mem_mean_mb": mean("mem_mb"),
-            "energy_kwh": job.sums["power_w"] / 3.6e6 if powered else None,
+            "energy_kwh": job.counted_j / 3.6e6 if counted else job.sums["power_w"] / 3.6e6 if powered else None,
             "sm_mean": mean("sm_pct"),
             "tensor_mean": mean("tensor_pct"),
             "util_kind": "engine"
