@@ -3,7 +3,11 @@
 Exact, ties included: of the choices with the least sum the lexicographically first one, jobs in their order, options in
 the order of their list. Prices for the GPUs of each group (a Lagrangian relaxation) give a bound; an option that costs
 more than its job's best by more than the gap between the bound and a known choice is in no best choice. What is left
-goes into a dynamic program over the free GPUs of each group. Jobs with the same options share one list of them.
+goes into a dynamic program over the free GPUs of each group.
+
+Jobs with the same options share one list of them, and only the dynamic program looks at jobs one by one: `narrow`
+decides all lists that it can, `join` how many jobs of the others are sure to get GPUs or none; the caller puts those
+between into `core`, in their order, and `exactly` decides them.
 """
 
 from __future__ import annotations
@@ -24,17 +28,22 @@ class Choice(Bundle):
 
     first = ints()  # [lists + 1]
     jobs_of = ints()  # how many jobs have each list [lists]
-    best = ints()  # the option that is best for now, or the only open one, -1: several are [lists]
-    which = ints()  # the list of each job [jobs]
+    best = ints()  # the option of all jobs of a list; -1: several are open [lists]
+    # of a list with several open options: how many jobs, its first ones, may have other than its last …
+    most = ints()
+    sure = ints()  # … and how many have `take`, after `join` …
+    take = ints()  # … its only open option but the last, -1: more are open …
+    twin = ints()  # … and the first list whose open options differ as much; jobs of both count there
     group = array_of("i4")  # of each option; -1: no GPUs [options]
     gpus = array_of("i4")  # [options]
     cost = ints()  # [options]
     open = array_of("i1")  # whether it may be in a best choice [options]
-    pick = ints()  # the option chosen for each job [jobs]
+    many = ints()  # jobs that have each option in the best choice known [options]
     room = ints()  # GPUs of each group [groups]
     used = ints()  # GPUs that a choice takes of each group [groups]
     price = floats()  # of a GPU of each group; the next choice begins with these [groups]
-    core = ints()  # jobs with several open options [jobs]
+    core = ints()  # the list of each job that is left to decide [jobs]
+    pick = ints()  # the option chosen for each of these [jobs]
 
 
 @inner
@@ -43,13 +52,6 @@ def _reduced(c, o):  # type: ignore[no-untyped-def]
     if c.group[o] < 0:
         return float(c.cost[o])
     return c.cost[o] + c.price[c.group[o]] * c.gpus[o]
-
-
-@inner
-def _take(c, k, o):  # type: ignore[no-untyped-def]
-    c.pick[k] = o
-    if c.group[o] >= 0:
-        c.used[c.group[o]] += c.gpus[o]
 
 
 @inner
@@ -123,93 +125,98 @@ def _prices(c, lists):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _pick_best(c, jobs):  # type: ignore[no-untyped-def]
-    c.used[:] = 0
-    for k in range(jobs):
-        _take(c, k, c.best[c.which[k]])
+def _move(c, jobs, now, then):  # type: ignore[no-untyped-def]
+    """Give so many jobs another option of their list."""
+    c.many[now] -= jobs
+    c.many[then] += jobs
+    if c.group[now] >= 0:
+        c.used[c.group[now]] -= jobs * c.gpus[now]
+    if c.group[then] >= 0:
+        c.used[c.group[then]] += jobs * c.gpus[then]
 
 
 @inner
-def _repair(c, jobs):  # type: ignore[no-untyped-def]
+def _some_fit(c, group, gpus):  # type: ignore[no-untyped-def]
+    """How many times so many GPUs of a group are free."""
+    return (c.room[group] - c.used[group]) // gpus if group >= 0 and gpus > 0 else NO_COST
+
+
+@inner
+def _repair(c, lists):  # type: ignore[no-untyped-def]
     """Let jobs have less until all fits, where it costs least for a GPU."""
     for t in range(c.room.size):
         while c.used[t] > c.room[t]:
-            job, option, least = -1, -1, 0.0
-            for k in range(jobs):
-                now = c.pick[k]
-                if c.group[now] != t:
-                    continue
-                for o in range(c.first[c.which[k]], c.first[c.which[k] + 1]):
-                    other = c.group[o]
-                    less = c.gpus[now] - (c.gpus[o] if other == t else 0)
-                    fits = other < 0 or other == t or c.used[other] + c.gpus[o] <= c.room[other]
-                    if less > 0 and fits:
-                        loss = (c.cost[o] - c.cost[now]) / less
-                        if option < 0 or loss < least:
-                            job, option, least = k, o, loss
-            c.used[t] -= c.gpus[c.pick[job]]
-            _take(c, job, option)
+            now, then, least = -1, -1, 0.0
+            for e in range(lists):
+                for i in range(c.first[e], c.first[e + 1]):
+                    if c.group[i] != t or c.many[i] == 0:
+                        continue
+                    for o in range(c.first[e], c.first[e + 1]):
+                        other = c.group[o]
+                        less = c.gpus[i] - (c.gpus[o] if other == t else 0)
+                        if less > 0 and (other == t or _some_fit(c, other, c.gpus[o]) > 0):
+                            loss = (c.cost[o] - c.cost[i]) / less
+                            if then < 0 or loss < least:
+                                now, then, least = i, o, loss
+            less = c.gpus[now] - (c.gpus[then] if c.group[then] == t else 0)
+            jobs = min(c.many[now], (c.used[t] - c.room[t] + less - 1) // less)
+            if c.group[then] != t:
+                jobs = min(jobs, _some_fit(c, c.group[then], c.gpus[then]))
+            _move(c, jobs, now, then)
 
 
 @inner
-def _improve(c, jobs):  # type: ignore[no-untyped-def]
+def _improve(c, lists):  # type: ignore[no-untyped-def]
     """Let jobs have cheaper options while some fit; returns the sum of costs."""
     again = True
     while again:
         again = False
-        for k in range(jobs):
-            now = c.pick[k]
-            best = now
-            for o in range(c.first[c.which[k]], c.first[c.which[k] + 1]):
-                t = c.group[o]
-                held = c.gpus[now] if c.group[now] == t else 0
-                if c.cost[o] < c.cost[best] and (t < 0 or c.used[t] - held + c.gpus[o] <= c.room[t]):
-                    best = o
-            if best != now:
-                if c.group[now] >= 0:
-                    c.used[c.group[now]] -= c.gpus[now]
-                _take(c, k, best)
-                again = True
+        for e in range(lists):
+            for now in range(c.first[e], c.first[e + 1]):
+                if c.many[now] == 0:
+                    continue
+                then, jobs = now, 0
+                for o in range(c.first[e], c.first[e + 1]):
+                    held = c.gpus[now] if c.group[now] == c.group[o] else 0
+                    fit = _some_fit(c, c.group[o], c.gpus[o] - held)
+                    if c.cost[o] < c.cost[then] and fit > 0:
+                        then, jobs = o, min(fit, c.many[now])
+                if jobs > 0:
+                    _move(c, jobs, now, then)
+                    again = True
     total = 0
-    for k in range(jobs):
-        total += c.cost[c.pick[k]]
+    for o in range(c.first[lists]):
+        total += c.many[o] * c.cost[o]
     return total
 
 
 @inner
-def _prune(c, lists, jobs, gap):  # type: ignore[no-untyped-def]
-    """Close the options that are in no best choice; returns how many jobs have several open ones, in `core`."""
+def _prune(c, lists, gap):  # type: ignore[no-untyped-def]
+    """Close the options that are in no best choice."""
+    c.used[:] = 0
     for e in range(lists):
         least = np.inf
         for o in range(c.first[e], c.first[e + 1]):
             least = min(least, _reduced(c, o))
-        c.best[e] = -2
+        best = -2
         for o in range(c.first[e], c.first[e + 1]):
             c.open[o] = _reduced(c, o) - least <= gap
             if c.open[o] == 1:
-                c.best[e] = o if c.best[e] == -2 else -1
-    c.used[:] = 0
-    for k in range(jobs):
-        if c.best[c.which[k]] >= 0:
-            _take(c, k, c.best[c.which[k]])
+                best = o if best == -2 else -1
+        c.best[e] = best
+        if best >= 0 and c.group[best] >= 0:
+            c.used[c.group[best]] += c.jobs_of[e] * c.gpus[best]
     left = 0
     for t in range(c.room.size):
         left += c.room[t] - c.used[t]
-    core = 0
-    for k in range(jobs):
-        e = c.which[k]
+    for e in range(lists):
+        c.most[e] = c.jobs_of[e]
         last = c.first[e + 1] - 1
-        if c.best[e] >= 0:
-            continue
-        if c.group[last] < 0:
+        if c.best[e] < 0 and c.group[last] < 0:
             # of jobs that share a list the first ones get what there is
-            c.best[e] -= 1
-            if -1 - c.best[e] > left:
-                c.pick[k] = last
-                continue
-        c.core[core] = k
-        core += 1
-    return core
+            c.most[e] = min(c.jobs_of[e], left)
+            if left == 0:
+                c.best[e] = last
 
 
 @inner
@@ -225,7 +232,7 @@ def _spans(c, core, room, low):  # type: ignore[no-untyped-def]
         for t in range(groups):
             low[i, t] = most[t]
             own = 0
-            for o in range(c.first[c.which[c.core[i]]], c.first[c.which[c.core[i]] + 1]):
+            for o in range(c.first[c.core[i]], c.first[c.core[i] + 1]):
                 if c.open[o] == 1 and c.group[o] == t:
                     own = max(own, c.gpus[o])
             most[t] += own
@@ -247,21 +254,21 @@ def _add(table, i, first, last, cost, shift):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _exactly(c, core):  # type: ignore[no-untyped-def]
-    """Choose among the open options of the core: costs to go from its last job back, then the first best option."""
+def exactly(c, core):  # type: ignore[no-untyped-def]
+    """Pick an open option for each job of the core: costs to go from its last job back, then the first best option."""
     groups = c.room.size
     room, low = np.zeros(groups, np.int64), np.zeros((core, groups), np.int64)
     states = _spans(c, core, room, low)
     table = np.full((core + 1, states), NO_COST)
     table[core, :] = 0
     for i in range(core - 1, -1, -1):
-        k = c.core[i]
+        e = c.core[i]
         # states are numbered with the first group's GPUs running fastest; below this nobody looks
         least, size = 0, 1
         for t in range(groups):
             least += low[i, t] * size
             size *= room[t] + 1
-        for o in range(c.first[c.which[k]], c.first[c.which[k] + 1]):
+        for o in range(c.first[e], c.first[e + 1]):
             if c.open[o] == 0:
                 continue
             group, gpus = c.group[o], c.gpus[o]
@@ -276,8 +283,8 @@ def _exactly(c, core):  # type: ignore[no-untyped-def]
                 _add(table, i, max(begin + gpus * step, least), begin + block, c.cost[o], gpus * step)
     state = states - 1
     for i in range(core):
-        k = c.core[i]
-        for o in range(c.first[c.which[k]], c.first[c.which[k] + 1]):
+        e = c.core[i]
+        for o in range(c.first[e], c.first[e + 1]):
             if c.open[o] == 0:
                 continue
             shift = 0
@@ -289,26 +296,95 @@ def _exactly(c, core):  # type: ignore[no-untyped-def]
                     continue
                 shift = c.gpus[o] * step
             if c.cost[o] + table[i + 1, state - shift] == table[i, state]:
-                c.pick[k] = o
+                c.pick[i] = o
                 state -= shift
                 break
 
 
 @inner
-def choose(c, lists, jobs):  # type: ignore[no-untyped-def]
-    """Pick an option for each of so many jobs; one without GPUs, or some other that always fits, must be among them."""
+def narrow(c, lists):  # type: ignore[no-untyped-def]
+    """Find the option of all jobs of a list where it can be only one, else which are open.
+
+    A list shared by jobs must end with an option that always fits; any other must have one.
+    """
     prices = c.price.copy()
     c.price[:] = 0.0
     _at_prices(c, lists)
     if _fits(c):
-        _pick_best(c, jobs)
         return
     for t in range(prices.size):
         c.price[t] = prices[t]
     bound = _prices(c, lists)
-    _pick_best(c, jobs)
-    _repair(c, jobs)
-    total = _improve(c, jobs)
-    core = _prune(c, lists, jobs, total - bound + 1e-9 * abs(total) + 1e-6)
-    if core > 0:
-        _exactly(c, core)
+    c.many[: c.first[lists]] = 0
+    for e in range(lists):
+        c.many[c.best[e]] = c.jobs_of[e]
+    _repair(c, lists)
+    total = _improve(c, lists)
+    _prune(c, lists, total - bound + 1e-9 * abs(total) + 1e-6)
+
+
+@inner
+def _bounds(c, e, t):  # type: ignore[no-untyped-def]
+    """The fewest and the most GPUs of a group that a job of an open list may have."""
+    least, most = NO_COST, 0
+    for o in range(c.first[e], c.first[e + 1]):
+        if c.open[o] == 1:
+            gpus = c.gpus[o] if c.group[o] == t else 0
+            least, most = min(least, gpus), max(most, gpus)
+    return least, most
+
+
+@inner
+def _find_twins(c, alone, lists):  # type: ignore[no-untyped-def]
+    for e in range(lists):
+        c.twin[e], c.take[e], c.sure[e] = e, -1, 0
+        last = c.first[e + 1] - 1
+        if e < alone or c.best[e] >= 0 or c.open[last] == 0 or c.group[last] >= 0:
+            continue
+        some = 0
+        for o in range(c.first[e], last):
+            if c.open[o] == 1:
+                c.take[e] = o
+                some += 1
+        take = c.take[e]
+        if some > 1 or c.cost[take] > c.cost[last]:
+            c.take[e] = -1
+            continue
+        for f in range(alone, e):
+            other = c.take[f]
+            if c.twin[f] != f or other < 0 or c.group[other] != c.group[take] or c.gpus[other] != c.gpus[take]:
+                continue
+            if c.cost[other] - c.cost[c.first[f + 1] - 1] == c.cost[take] - c.cost[last]:
+                c.twin[e] = f
+                break
+
+
+@inner
+def join(c, alone, lists):  # type: ignore[no-untyped-def]
+    """Bound how many jobs get GPUs of those that wait for the same: lists from `alone` on, nothing as the last option.
+
+    Where their open options are one number of GPUs and nothing, the first ones get GPUs: as many as there are for sure
+    when all others take the most that they may, and no more than there are when these take the least.
+    """
+    _find_twins(c, alone, lists)
+    for f in range(alone, lists):
+        if c.twin[f] != f or c.take[f] < 0:
+            continue
+        t, gpus = c.group[c.take[f]], c.gpus[c.take[f]]
+        jobs, low, high = 0, 0, 0
+        for e in range(lists):
+            if c.best[e] >= 0:
+                continue
+            if c.twin[e] == f:
+                jobs += c.jobs_of[e]
+            else:
+                least, most = _bounds(c, e, t)
+                # those of a list that are not among the first ones have nothing
+                low += least * c.most[e]
+                high += most * c.most[e]
+        left = c.room[t] - c.used[t]
+        c.sure[f] = min(jobs, max(left - high, 0) // gpus)
+        c.most[f] = min(jobs, max(left - low, 0) // gpus)
+    for f in range(alone, lists):
+        if c.twin[f] == f and c.take[f] >= 0:
+            c.used[c.group[c.take[f]]] += c.sure[f] * c.gpus[c.take[f]]

@@ -86,15 +86,20 @@ class _Goodput(Policy):
             at_node=2 * cluster.total_gpus + 1,
             at_gpus=2 * cluster.total_gpus + 1,
             line=size,
-            candidates=size,
             moving=size,
-            shared=keys,
-            round_of=keys,
+            owner=size,
+            core=size,
+            keys=keys,
+            head=keys,
+            tail=keys,
+            size_of=keys,
+            before=size,
+            after=size,
         )
         some, each = size * most, groups.size.size
         choice = Choice(
-            first=size + 1, jobs_of=size, best=size, which=size, group=some, gpus=some, cost=some, open=some,
-            pick=size, room=each, used=each, price=each, core=size,
+            first=size + 1, jobs_of=size, best=size, most=size, sure=size, take=size, twin=size, group=some, gpus=some,
+            cost=some, open=some, many=some, room=each, used=each, price=each, core=size, pick=size,
         )  # fmt: skip
         state.g.span = self.params["interval"]
         state.g.paced = 1

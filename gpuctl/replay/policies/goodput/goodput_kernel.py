@@ -14,7 +14,7 @@ from gpuctl.replay.engine.placement_kernel import choose as choose_node
 from gpuctl.replay.engine.reasons import REASONS
 from gpuctl.replay.engine.reshuffle_kernel import drop, is_there, lift, lower, relocate
 from gpuctl.replay.engine.state import D_START, FINISHED, REJECTED, RUNNING
-from gpuctl.replay.policies.goodput.choice_kernel import choose
+from gpuctl.replay.policies.goodput.choice_kernel import exactly, join, narrow
 
 R_BEST, R_NONE = len(REASONS), len(REASONS) + 1
 GOODPUT_REASONS = ("the best choice for all jobs gives it these GPUs", "the best choice for all jobs gives it none")
@@ -27,11 +27,11 @@ GOODPUT = np.dtype(
         ("pollux", "i8"),
         ("explore", "i8"),  # a job may have at most twice the GPUs that it has had
         ("line", "i8"),  # jobs in `line`
+        ("keys", "i8"),  # keys in `keys`
         ("due", "i8"),  # this instant is a round
         ("power", "f8"),
         ("no_alloc", "f8"),
         ("tables", "i8"),  # the last GPUs in `fair`
-        ("rounds", "i8"),
     ],
     align=True,
 )
@@ -78,17 +78,27 @@ class Goodput(Bundle):
     free = ints()  # free GPUs of each node, for a trial [nodes]
     at_node = ints()  # nodes chosen …
     at_gpus = ints()  # … and GPUs there [2 x GPUs of the cluster]
-    line = ints()  # jobs that have not ended, in the order of the input [jobs]
-    candidates = ints()  # jobs that the choice is for [jobs]
+    line = ints()  # jobs that rounds look at one by one, in the order of the input [jobs]
     moving = ints()  # jobs to be placed, in order [jobs]
-    # by `key`: the list of options that waiting jobs share, Sia, and the round that it is of
-    shared = ints()
-    round_of = ints()
+    owner = ints()  # the job whose list of options this is, or the first one of several [lists]
+    core = ints()  # jobs that the choice looks at one by one, in the order of the input [jobs]
+    # Sia's waiting jobs by `key`, each in the order of the input
+    keys = ints()  # keys that some have
+    head = ints()  # the first job of each key, and the last; -1: none
+    tail = ints()
+    size_of = ints()
+    before = ints()  # the jobs beside each one, -1: none [jobs]
+    after = ints()
 
 
 @inner
 def comes(s, job, m, c):  # type: ignore[no-untyped-def]
     """A job is in the queue for the first time: it takes its place in line."""
+    _line_up(m, job)
+
+
+@inner
+def _line_up(m, job):  # type: ignore[no-untyped-def]
     p = m.p[0]
     k = p.line
     p.line += 1
@@ -96,6 +106,49 @@ def comes(s, job, m, c):  # type: ignore[no-untyped-def]
         m.line[k] = m.line[k - 1]
         k -= 1
     m.line[k] = job
+
+
+@inner
+def _wait(m, j):  # type: ignore[no-untyped-def]
+    """Let a job wait with those that have the same options."""
+    p, key = m.p[0], m.about[j].key
+    if m.size_of[key] == 0:
+        m.keys[p.keys] = key
+        p.keys += 1
+        m.head[key], m.tail[key] = -1, -1
+    # from both ends at once: who was preempted is among the first, who has just come is the last
+    left, right = m.tail[key], m.head[key]
+    while left >= 0 and m.about[left].place > m.about[j].place and m.about[right].place < m.about[j].place:
+        left, right = m.before[left], m.after[right]
+    if left >= 0 and m.about[left].place > m.about[j].place:
+        left = m.before[right]
+    else:
+        right = m.after[left] if left >= 0 else m.head[key]
+    m.before[j], m.after[j] = left, right
+    if left >= 0:
+        m.after[left] = j
+    else:
+        m.head[key] = j
+    if right >= 0:
+        m.before[right] = j
+    else:
+        m.tail[key] = j
+    m.size_of[key] += 1
+
+
+@inner
+def _wait_no_more(m, j):  # type: ignore[no-untyped-def]
+    key, left, right = m.about[j].key, m.before[j], m.after[j]
+    if left >= 0:
+        m.after[left] = right
+    else:
+        m.head[key] = right
+    if right >= 0:
+        m.before[right] = left
+    else:
+        m.tail[key] = left
+    m.size_of[key] -= 1
+    _line_up(m, j)
 
 
 @inner
@@ -203,55 +256,123 @@ def _options(s, m, c, j, fair, at):  # type: ignore[no-untyped-def]
 
 
 @inner
+def _look_at_all(s, m):  # type: ignore[no-untyped-def]
+    """Bring what is known of the jobs in line up to now; who has ended leaves, and Sia's that wait go to their key."""
+    p = m.p[0]
+    kept = 0
+    for k in range(p.keys):
+        if m.size_of[m.keys[k]] > 0:
+            m.keys[kept] = m.keys[k]
+            kept += 1
+    p.keys = kept
+    kept = 0
+    for k in range(p.line):
+        j = m.line[k]
+        about = m.about[j]
+        if about.waits == 0:
+            if s.jobs[j].state == FINISHED or s.jobs[j].state == REJECTED:
+                continue
+            _look(s, m, j)
+            if p.pollux == 0 and about.waits == 1:
+                about.to_group, about.to_gpus = -1, 0
+                _wait(m, j)
+                continue
+        m.line[kept] = j
+        kept += 1
+    p.line = kept
+
+
+@inner
+def _list_options(s, m, c):  # type: ignore[no-untyped-def]
+    """Make a list of options for each job in line, then for each key; returns how many of either."""
+    p = m.p[0]
+    fair = max(1, min((s.g[0].total + max(p.line, 1) - 1) // max(p.line, 1), p.tables))
+    lists, at = 0, 0
+    for k in range(p.line):
+        j = m.line[k]
+        about = m.about[j]
+        if p.pollux == 0 and about.until > s.g[0].now + 1e-6:
+            # in its restart it keeps what it has
+            c.room[about.group] -= s.jobs[j].held
+            about.to_group, about.to_gpus = about.group, s.jobs[j].held
+            continue
+        m.owner[lists], c.jobs_of[lists], c.first[lists] = j, 1, at
+        at = _options(s, m, c, j, fair, at)
+        lists += 1
+    alone = lists
+    for k in range(p.keys):
+        key = m.keys[k]
+        m.owner[lists], c.jobs_of[lists], c.first[lists] = m.head[key], m.size_of[key], at
+        at = _options(s, m, c, m.head[key], fair, at)
+        lists += 1
+    c.first[lists] = at
+    return alone, lists
+
+
+@inner
+def _give(m, c, j, o, waits):  # type: ignore[no-untyped-def]
+    """Let a job have an option."""
+    about = m.about[j]
+    about.to_group, about.to_gpus = c.group[o], c.gpus[o]
+    if waits and about.to_group >= 0:
+        _wait_no_more(m, j)
+
+
+@inner
+def _give_all(m, c, e, wait):  # type: ignore[no-untyped-def]
+    """Let all jobs of a list have the option that is best for them."""
+    j = m.owner[e]
+    for _ in range(c.jobs_of[e]):
+        later = m.after[j] if wait else -1
+        _give(m, c, j, c.best[e], wait)
+        j = later
+
+
+@inner
+def _to_core(m, c, e, lists, core):  # type: ignore[no-untyped-def]
+    """Put the jobs of a list and its twins that are still to be decided into the core; returns how many are there."""
+    for i in range(c.most[e]):
+        first = -1
+        for f in range(e, lists):
+            if c.twin[f] != e or m.owner[f] < 0:
+                continue
+            if first < 0 or m.about[m.owner[f]].place < m.about[m.owner[first]].place:
+                first = f
+        j = m.owner[first]
+        m.owner[first] = m.after[j] if c.jobs_of[first] > 1 else -1
+        if i < c.sure[e]:
+            _give(m, c, j, c.take[first], True)
+            continue
+        at = core
+        core += 1
+        while at > 0 and m.about[m.core[at - 1]].place > m.about[j].place:
+            m.core[at], c.core[at] = m.core[at - 1], c.core[at - 1]
+            at -= 1
+        m.core[at], c.core[at] = j, first
+    return core
+
+
+@inner
 def _choose(s, m, c):  # type: ignore[no-untyped-def]
     """Choose GPUs for all jobs; who is in its restart under Sia keeps what it has."""
-    p = m.p[0]
-    g = s.g[0]
     for t in range(m.size.size):
         c.room[t] = 0
         for k in range(m.first_node[t], m.first_node[t + 1]):
             c.room[t] += m.size[t] * s.nodes[m.node[k]].up
-    kept = 0
-    for k in range(p.line):
-        j = m.line[k]
-        ended = m.about[j].waits == 0 and (s.jobs[j].state == FINISHED or s.jobs[j].state == REJECTED)
-        if not ended:
-            m.line[kept] = j
-            kept += 1
-    p.line = kept
-    fair = max(1, min((g.total + max(kept, 1) - 1) // max(kept, 1), p.tables))
-    jobs, lists, at = 0, 0, 0
-    p.rounds += 1
-    for k in range(kept):
-        j = m.line[k]
-        about = m.about[j]
-        if about.waits == 0:
-            _look(s, m, j)
-            if p.pollux == 0 and about.group >= 0 and about.until > g.now + 1e-6:
-                c.room[about.group] -= s.jobs[j].held
-                about.to_group, about.to_gpus = about.group, s.jobs[j].held
-                continue
-        m.candidates[jobs] = j
-        which = -1
-        shares = p.pollux == 0 and about.waits == 1
-        if shares and m.round_of[about.key] == p.rounds:
-            which = m.shared[about.key]
-        if which < 0:
-            which = lists
-            c.first[lists] = at
-            c.jobs_of[lists] = 0
-            at = _options(s, m, c, j, fair, at)
-            lists += 1
-            if shares:
-                m.shared[about.key], m.round_of[about.key] = which, p.rounds
-        c.which[jobs] = which
-        c.jobs_of[which] += 1
-        jobs += 1
-    c.first[lists] = at
-    choose(c, lists, jobs)
-    for k in range(jobs):
-        about = m.about[m.candidates[k]]
-        about.to_group, about.to_gpus = c.group[c.pick[k]], c.gpus[c.pick[k]]
+    _look_at_all(s, m)
+    alone, lists = _list_options(s, m, c)
+    narrow(c, lists)
+    join(c, alone, lists)
+    core = 0
+    for e in range(lists):
+        if c.best[e] >= 0:
+            if e < alone or c.group[c.best[e]] >= 0:
+                _give_all(m, c, e, e >= alone)
+        elif c.twin[e] == e:
+            core = _to_core(m, c, e, lists, core)
+    exactly(c, core)
+    for i in range(core):
+        _give(m, c, m.core[i], c.pick[i], c.core[i] >= alone)
 
 
 @inner

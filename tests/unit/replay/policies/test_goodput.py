@@ -10,7 +10,7 @@ import pytest
 
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.replay.policies.goodput import goodput_kernel
-from gpuctl.replay.policies.goodput.choice_kernel import Choice, choose
+from gpuctl.replay.policies.goodput.choice_kernel import Choice, exactly, join, narrow
 from gpuctl.replay.policies.goodput.model import counts, read_apps, reference
 from tests.unit.replay.policies.test_scores import simulation
 
@@ -57,13 +57,30 @@ def chosen(options: Options, room: list[int]) -> list[int]:
     jobs, size = len(options), len(flat)
     choice = Choice(
         first=np.cumsum([0, *map(len, lists)]), jobs_of=np.array([options.count(each) for each in lists]), best=jobs,
-        which=np.array([lists.index(each) for each in options]), group=np.array([o[0] for o in flat], "i4"),
-        gpus=np.array([o[1] for o in flat], "i4"), cost=np.array([o[2] for o in flat]), open=size, pick=jobs,
-        room=np.array(room), used=len(room), price=len(room), core=jobs,
+        most=jobs, sure=jobs, take=jobs, twin=jobs, group=np.array([o[0] for o in flat], "i4"),
+        gpus=np.array([o[1] for o in flat], "i4"), cost=np.array([o[2] for o in flat]), open=size, many=size,
+        room=np.array(room), used=len(room), price=len(room), core=jobs, pick=jobs,
     )  # fmt: skip
-    choose(choice, len(lists), jobs)
-    first = choice.first[choice.which]
-    return (choice.pick - first).tolist()
+    narrow(choice, len(lists))
+    # lists without GPUs as their last option are not of jobs that wait together
+    lists_of = [lists.index(own) for own in options]
+    alone = next((e for e, own in enumerate(lists) if all(each[-1][0] < 0 for each in lists[e:])), len(lists))
+    join(choice, alone, len(lists))
+    picks, core, seen = [], [], [0] * len(lists)
+    for k, e in enumerate(lists_of):
+        best, twin = int(choice.best[e]), int(choice.twin[e])
+        picks.append(best if best >= 0 else int(choice.first[e + 1]) - 1)
+        if best < 0:
+            if seen[twin] < choice.sure[twin]:
+                picks[k] = int(choice.take[e])
+            elif seen[twin] < choice.most[twin]:
+                choice.core[len(core)] = e
+                core.append(k)
+            seen[twin] += 1
+    exactly(choice, len(core))
+    for at, k in enumerate(core):
+        picks[k] = int(choice.pick[at])
+    return [pick - int(choice.first[e]) for pick, e in zip(picks, lists_of, strict=True)]
 
 
 def tried(options: Options, room: list[int]) -> list[int]:
@@ -94,6 +111,17 @@ def test_the_choice_is_the_first_best_one(seed: int) -> None:
         own.insert(int(draw.choice([4, draw.integers(5)])), (-1, 0, int(draw.integers(44, 52))))
         options += [own] * int(draw.choice([1, 1, 2, 3]))
     options = options[:5]
+    assert chosen(options, room) == tried(options, room)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_jobs_that_wait_for_the_same_get_it_in_order(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    room = [int(draw.integers(2, 7))]
+    # what two lists hold beside one GPU or nothing is too dear, so that their jobs differ in nothing that matters
+    some = [[(0, 1, 100), (0, 2, 100 + int(draw.integers(9))), (-1, 0, 110)], [(0, 1, 60), (-1, 0, 70)]]
+    options: Options = [[(0, g, int(draw.integers(50, 90))) for g in (1, 2)] + [(-1, 0, 120)] for _ in range(2)]
+    options += [some[k] for k in draw.integers(2, size=6)]
     assert chosen(options, room) == tried(options, room)
 
 
