@@ -164,6 +164,64 @@ def test_costs_of_sia(cap: int, wanted: list[int], tmp_path: Path) -> None:
     assert found[:-1] == wanted
 
 
+def test_what_a_change_leaves_of_sias_goodput(tmp_path: Path) -> None:
+    one = simulation(tmp_path / "jobs.csv", "sia", "1x4", [HEAD, "a,0,3600,1,cifar10"])
+    memory, _ = one.program.memory
+    memory.about[0].penalty = 30
+    factors = []
+    for age, restarts in ((20, 0), (60, 1)):
+        one.state.g[0].now, memory.about[0].restarts = age, restarts
+        factors.append(float(goodput_kernel._factor(one.state, memory, 0)))
+    assert factors == [1, 30 / 90]
+    # 4 times the least goodput as it is, or 6 times after a change: (6 / 3)^-0.5 = 0.71 is dearer, so it stays
+    assert [int(goodput_kernel._cost(memory, gain)) for gain in (4, 6 * factors[1])] == [50, 71]
+
+
+@pytest.mark.parametrize(
+    ("penalty", "wanted"),
+    [
+        (0, [10**9, 7220217, 3984064, 2358063]),
+        (30, [10**9, 10791367, 5964215, 3532929]),
+    ],
+)
+def test_costs_of_pollux(penalty: int, wanted: list[int], tmp_path: Path) -> None:
+    # for 2 GPUs, by hand: the speedup is 1, 10^6 / (1 / 4 + 10^-3) = 3984063.7
+    one = simulation(tmp_path / "jobs.csv", "pollux", "1x4", [HEAD, "a,0,3600,1,cifar10"], explore="false")
+    memory, choice = one.program.memory
+    about = memory.about[0]
+    for k, gpus in enumerate((1, 2, 4)):
+        memory.goodput[about.app, 0, k, 0] = gpus / (1 + 0.1 * (gpus - 1))
+    memory.fair[about.app, 2, 0] = memory.goodput[about.app, 0, 1, 0]
+    one.state.g[0].now, about.penalty = 60, penalty
+    end = goodput_kernel._options(one.state, memory, choice, 0, 2, 0)
+    assert choice.cost[:end].tolist() == wanted
+
+
+def placed(path: Path, free: list[int], moving: dict[int, int]) -> list[tuple[int, int]] | None:
+    """The (node, GPUs) of each of these jobs, by the GPUs that it wants, on nodes of 4; None: one finds no place."""
+    one = simulation(path, "pollux", "2x4", [HEAD, *(f"{name},0,3600,1,cifar10" for name in "abc")])
+    memory, _ = one.program.memory
+    one.state.nodes.free = free
+    memory.about.to_group = -1
+    for k, (job, gpus) in enumerate(moving.items()):
+        memory.about[job].to_group, memory.about[job].to_gpus, memory.line[k] = 0, gpus, job
+    memory.p[0].line = len(moving)
+    jobs = goodput_kernel._list(one.state, memory, 0, True)
+    if goodput_kernel._find(one.state, memory, 0, jobs, 0) < 0:
+        return None
+    found = [memory.about[job] for job in moving]
+    return [(int(memory.at_node[about.first]), int(about.to_gpus)) for about in found]
+
+
+def test_who_finds_no_place_has_all_placed_anew(tmp_path: Path) -> None:
+    a, b, c = range(3)
+    # a keeps 2 GPUs of node 1: b, the larger one, has node 0, and c goes beside a
+    assert placed(tmp_path / "jobs.csv", [4, 2], {b: 4, c: 1}) == [(0, 4), (1, 1)]
+    # a on node 0 and b on node 1 leave no node for c; anew, a comes to lie beside b
+    assert placed(tmp_path / "jobs.csv", [2, 2], {c: 4}) is None
+    assert placed(tmp_path / "jobs.csv", [4, 4], {a: 2, b: 2, c: 4}) == [(1, 2), (1, 2), (0, 4)]
+
+
 def test_tables_of_the_users_own(tmp_path: Path) -> None:
     apps = tmp_path / "apps.csv"
     apps.write_text("app,gpu_type,alpha_c\nx,aws,1\n")
