@@ -2,7 +2,7 @@
 -- section: reliability
 -- order: 40
 -- question: How long does a job of n GPUs run before infrastructure ends it?
--- population: All attempts of a size, running ones too: hours run over those that infrastructure ended, with the exact 95 % interval. Ends by users, limits and preemption are censored. Modelled: 24 h over nodes times incidents a busy node-day of single nodes. Extrapolated sizes were not seen; they assume no common causes but those in with_common_h. Small sizes have other causes as well, so that a small fit_p is usual there.
+-- population: All attempts of a size, including running ones: total hours of run time divided by the number of attempts that infrastructure ended, with the exact 95 % interval. Ends by users, limits and preemption are censored. Modelled: 24 h divided by nodes times incidents per busy node-day of single nodes. Extrapolated sizes were not observed; they assume no common causes except those in with_common_h. Small sizes also have other causes, so that a small fit_p is usual there.
 -- needs: placements
 -- first_columns: 8
 -- column: gpus | GPUs | size
