@@ -21,5 +21,6 @@
 -- column: basis | - | attempts or events
 SELECT "by", "group", failures, failures_high, node_days, per_1000_node_days, low, high, per_gpu_year, dispersion,
        spread_low, spread_high, homogeneity_p, basis
+-- chart: ranges on=page x=group y=per_1000_node_days,low,high where=by:month title="Failures per 1,000 busy node-days by month, with 95 % intervals"
 FROM base_reliability_failure_rates
 ORDER BY position

@@ -25,6 +25,7 @@
 -- column: fit_p | - | two-sided probability of the interruptions given those expected
 -- column: partial_node | - | whether it has a part of a node: the model is a lower bound there
 -- column: kind | - | measured, modelled (no interruption seen) or extrapolated (size not seen)
+-- chart: ranges on=page x=gpus y=mttf_h,mttf_low_h,mttf_high_h where=kind:measured title="Mean time to failure by GPUs of the job, with 95 % intervals"
 SELECT gpus, nodes, attempts, run_h, interruptions, interruptions_high, mttf_h, mttf_low_h, mttf_high_h, km_median_h,
        km_gap, early_p, model_mttf_h, model_low_h, model_high_h, with_common_h, expected, fit_p, partial_node, kind
 FROM base_reliability_mttf_by_size

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import datetime
 
-    from gpuctl.core.job_explanation import Cause, Explanation, Place, Training, Tried, Wait
+    from gpuctl.core.job_explanation import Cause, Explanation, Interruption, Place, Training, Tried, Wait
     from gpuctl.core.numbers import Unit
 
 SCHEMA = 1
@@ -42,6 +42,11 @@ DECISIONS = 40
 
 RESIZED = "resized"
 """State of an attempt that ended because the running job was resized."""
+_SHOWN_BY = {
+    "state": "the scheduler's state", "log": "its log", "event": "an event of a node", "xid": "an Xid",
+    "co_occurrence": "the failure of other jobs at the same time",
+}  # fmt: skip
+"""What shows the cause of an interruption, in words."""
 _MEASURES = {
     "wait_s": "Wait to the first start",
     "run_s": "First start to last end",
@@ -159,13 +164,15 @@ def _heading(found: Explanation, tried: Tried) -> Iterator[Item]:
 
 def _causes(found: Explanation) -> Iterator[Item]:
     for tried in found.attempts:
-        if tried.cause is None and not tried.lines:
+        if tried.cause is None and tried.interrupted is None and not tried.lines:
             continue
         yield from _heading(found, tried)
         if tried.cause is not None:
             yield from _cause(tried.cause, tried, several=len(found.attempts) > 1)
         else:
             yield Item("text", f"It did not fail; scheduler state: {tried.state}.")
+        if tried.interrupted is not None:
+            yield from _interruption(tried.interrupted)
         own = tried.cause
         rest = [line for line in tried.lines if own is None or (line.stream, line.line_no) != (own.stream, own.line_no)]
         if rest:
@@ -178,6 +185,22 @@ def _causes(found: Explanation) -> Iterator[Item]:
             yield Item("text", f"… and {plural(len(rest) - LINES, 'more line')}: --json")
     if not found.attempts and found.facts.get("state") in {"failed", "node_fail"}:
         yield Item("text", "It failed without an attempt.")
+
+
+def _interruption(found: Interruption) -> Iterator[Item]:
+    """What interrupted an attempt, by all evidence: of a crash of its program, its log says more."""
+    if found.cause in {"user_program", "time_limit", "unknown"}:
+        return
+    what = found.cause.replace("_", " ") + (f" ({found.component.replace('_', ' ')})" if found.component else "")
+    text = f"Interrupted by {what}"
+    if found.evidence:
+        where = f" on {shown(found.machine)}" if found.machine else ""
+        text += f", as {_SHOWN_BY.get(found.evidence, found.evidence)}{where} shows"
+    if found.attempts and found.attempts > 1:
+        text += f"; the same fault ended {plural(found.attempts, 'attempt')}"
+    if found.second_order:
+        text += "; it made room for a job that a fault of the infrastructure had ended before"
+    yield Item("text", f"{text}.")
 
 
 def _cause(cause: Cause, tried: Tried, *, several: bool) -> Iterator[Item]:

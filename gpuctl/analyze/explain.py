@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import gpuctl
 from gpuctl.analyze import failure_table, shared_sql
 from gpuctl.analyze.cluster import REPLAY
+from gpuctl.analyze.reliability_events import EVENTS_OF_NODES
 from gpuctl.analyze.shared_tables import SharedTables
 from gpuctl.core.causes import CAUSES, main_cause
 from gpuctl.core.errors import UsageError
@@ -17,6 +18,7 @@ from gpuctl.core.job_explanation import (
     Cause,
     Decision,
     Explanation,
+    Interruption,
     Line,
     Log,
     Measure,
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
     from gpuctl.joblogs.table import Table
     from gpuctl.store.database import Store
 
+_INTERRUPTED = frozenset({"failed", "node_fail", "preempted", "out_of_memory", "killed"})
+"""States of attempts that events of nodes may explain."""
 _MANY = 5
 _LONGEST_DECISION = 1 << 20
 _MOST_DECISIONS = 200
@@ -87,7 +91,11 @@ def explain(
     notify("reading logs", 2, 3)
     [facts] = _rows(store, "explain_job", chosen)
     found = _JobFacts(store, chosen, signatures)
-    attempts = tuple(_tried(row, found) for row in _rows(store, "explain_attempts", chosen))
+    tried = _rows(store, "explain_attempts", chosen)
+    if any(row["state"] in _INTERRUPTED for row in tried) and store.value(EVENTS_OF_NODES, {"cluster": cluster}):
+        shared.ensure(("reliability_interrupted_attempts",))
+        found.add("interruptions", _rows(store, "explain_interruptions", chosen))
+    attempts = tuple(_tried(row, found) for row in tried)
     never = store.frame("FROM base_never_started WHERE job = $job AND attempt IS NULL", {"job": name}).to_dicts()
     warnings = shared.site.warnings if shared.site else ()
     notes = [
@@ -157,9 +165,13 @@ class _JobFacts:
         self._rows = {name: _rows(store, f"explain_{name}", chosen) for name in names}
         self._rows["failures"] = store.frame("FROM base_failures ORDER BY attempt").to_dicts()
 
+    def add(self, name: str, rows: list[Row]) -> None:
+        """Add rows of another kind."""
+        self._rows[name] = rows
+
     def of(self, name: str, attempt: int) -> Iterator[Row]:
         """Return the rows of one kind of one attempt."""
-        return (row for row in self._rows[name] if row["attempt"] == attempt)
+        return (row for row in self._rows.get(name, ()) if row["attempt"] == attempt)
 
 
 def _tried(row: Row, found: _JobFacts) -> Tried:
@@ -169,7 +181,8 @@ def _tried(row: Row, found: _JobFacts) -> Tried:
         for log in found.of("outputs", number)
     )
     use = next(found.of("use", number), None)
-    same = ("number", "wait", "places", "use", "cause", "logs", "lines", "training")
+    interrupted = next(found.of("interruptions", number), None)
+    same = ("number", "wait", "places", "use", "cause", "interrupted", "logs", "lines", "training")
     names = [name for name in Tried.__dataclass_fields__ if name not in same]
     return Tried(
         number=number,
@@ -177,6 +190,7 @@ def _tried(row: Row, found: _JobFacts) -> Tried:
         places=tuple(_place(place) for place in found.of("places", number)),
         use=None if use is None else Use(**{name: use[name] for name in Use.__dataclass_fields__}),
         cause=next((_cause(failure, logs) for failure in found.of("failures", number)), None),
+        interrupted=None if interrupted is None else _interruption(interrupted),
         logs=logs,
         lines=tuple(_line(line, found.signatures) for line in found.of("lines", number)),
         training=tuple(_training(one) for one in found.of("progress", number)),
@@ -270,6 +284,10 @@ def _cause(row: Row, logs: tuple[Log, ...]) -> Cause:
     path = None if stream == SCHEDULER else next((log.path for log in logs if log.stream == stream), None)
     same = [name for name in Cause.__dataclass_fields__ if name not in {"path", "others"}]
     return Cause(path=path, others=tuple(row["others"]), **{name: row[name] for name in same})
+
+
+def _interruption(row: Row) -> Interruption:
+    return Interruption(**{name: row[name] for name in Interruption.__dataclass_fields__})
 
 
 def _line(row: Row, signatures: Table) -> Line:

@@ -11,6 +11,7 @@ from gpuctl.analyze import caveats, counters, registry, shared_sql
 from gpuctl.analyze.caveats import Caveat
 from gpuctl.analyze.cluster import cluster_note
 from gpuctl.analyze.options import Options
+from gpuctl.analyze.reliability_events import EVENTS_OF_NODES
 from gpuctl.analyze.row_units import PODS, of_units
 from gpuctl.analyze.shared_tables import DELAYS, SharedTables, set_memory
 from gpuctl.core.errors import InputError, UsageError
@@ -49,6 +50,9 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
     cluster = store.cluster(options.cluster)
     known = registry.known() | {one.name: one for one in options.own}
     names = _tables(options, known)
+    if options.brief and not store.value(EVENTS_OF_NODES, {"cluster": cluster}):
+        # without events of nodes few causes show, and finding them takes longer than the rest of a first screen
+        names = [name for name in names if name != "mttf_by_size"]
     queries = [known[name] for name in _with_needed(names, known)]
     read = {name for one in queries for name in shared_sql.uses(one.sql, "result")}
     called = cluster_note(store, cluster)

@@ -175,6 +175,27 @@ class Training:
 
 
 @dataclass(frozen=True)
+class Interruption:
+    """What ended an attempt before it was done, by all evidence of the store.
+
+    Attributes:
+        cause: as in the table ``interruptions``.
+        component: what failed; None if unknown.
+        evidence: what shows it: state, log, event, xid, co_occurrence or repeats; None if nothing does.
+        machine: node to which the evidence points.
+        attempts: that the same fault ended, this one among them; None if it was no fault of infrastructure.
+        second_order: a job that infrastructure had ended before preempted it.
+    """
+
+    cause: str
+    component: str | None
+    evidence: str | None
+    machine: str | None
+    attempts: int | None
+    second_order: bool
+
+
+@dataclass(frozen=True)
 class Tried:
     """One attempt.
 
@@ -199,6 +220,7 @@ class Tried:
         places: where it ran.
         use: of its GPUs; None without telemetry.
         cause: why it failed; None if it did not.
+        interrupted: what interrupted it, beside its own logs; None if nothing did, or no events of nodes are known.
         logs: its logs.
         lines: the lines taken from them.
         training: the training progress that they report.
@@ -224,6 +246,7 @@ class Tried:
     places: tuple[Place, ...]
     use: Use | None
     cause: Cause | None
+    interrupted: Interruption | None
     logs: tuple[Log, ...]
     lines: tuple[Line, ...]
     training: tuple[Training, ...]

@@ -29,7 +29,7 @@ LINES = 45
 TABLES = (
     "overview", "status", "queues", "users", "occupancy", "wait_by_size", "wait_by_queue", "wait_like_for_like",
     "never_started", "delay_causes", "delay_by_size", "gpu_util_by_state", "gpu_util_by_nodes", "idle_users",
-    "gpu_hours_lost", "failure_reasons", "failure_savings", "failure_nodes", "training_convergence",
+    "gpu_hours_lost", "failure_reasons", "failure_savings", "failure_nodes", "mttf_by_size", "training_convergence",
 )  # fmt: skip
 """The tables that the screen is made from."""
 
@@ -39,8 +39,12 @@ LOST = (
     "(retried). gpu_hours_lost splits them by size, users by user, both by kind"
 )
 _OWN_LINE = frozenset({"failure_nodes", "sources"})
+_LEAST_INTERRUPTIONS = 10
+"""Fewer leave the mean time between interruptions open by more than a factor of four."""
 _SENTENCES = 6
 _TOP = 5
+_DAYS_FROM_H = 48.0
+"""Hours from which on a time is shown in days."""
 
 
 def screen(analysis: Analysis) -> Screen:
@@ -57,6 +61,7 @@ def screen(analysis: Analysis) -> Screen:
         _users(analysis),
         _idle_users(analysis),
         _suspect_nodes(analysis),
+        _interruptions(analysis),
         _empty(analysis),
         worst(analysis.warnings),
         _next(analysis, found),
@@ -309,6 +314,28 @@ def _suspect_nodes(analysis: Analysis) -> Line | None:
     return Line("Suspect nodes", text, lines=2)
 
 
+def _interruptions(analysis: Analysis) -> Line | None:
+    """How often infrastructure interrupts jobs of the size that held most GPU-hours; None where too few were."""
+    seen = [
+        row
+        for row in rows(analysis, "mttf_by_size")
+        if row["kind"] == "measured" and not row["partial_node"] and row["interruptions"] >= _LEAST_INTERRUPTIONS
+    ]
+    if not seen:
+        return None
+    row = max(seen, key=lambda row: row["gpus"] * row["run_h"])
+    low, high = row["mttf_low_h"], row["mttf_high_h"]
+    unit, hours = ("days", 24) if low >= _DAYS_FROM_H else ("hours", 1)
+    text = (
+        f"hardware or other infrastructure interrupts a job of {number(row['gpus'], 'GPUs')} GPUs every "
+        f"{number(low / hours)} to {number(high / hours)} {unit} of running "
+        f"({count(row['interruptions'], 'interruption')})"
+    )
+    unknown = row["interruptions_high"] - row["interruptions"]
+    text += f"; {count(unknown, 'end')} of unknown cause not counted" if unknown else ""
+    return Line("Interruptions", text, lines=2)
+
+
 def _none_shown(every: Sequence[Row]) -> str:
     """Return that no node is shown to be bad, and how bad one would have to be to be detected."""
     times = sorted(row["detectable"] if known(row.get("detectable")) else math.inf for row in every)
@@ -340,12 +367,13 @@ def _notes(analysis: Analysis, found: Sequence[Finding]) -> tuple[tuple[str, str
         ("Still waiting", "never_started", "waiting"),
         ("Suspect nodes", "failure_nodes", "bad"),
         ("Suspect nodes: none found; a typical node", "failure_nodes", "detectable"),
+        ("Interruptions", "mttf_by_size", "mttf_low_h"),
     ):
         table = analysis.table(name)
         if table is not None:
             words = next((one.description for one in table.columns if one.name == column), "")
             notes.append((f"{label} (table {name})", f"{words}. {table.population}"))
-    seen = {"overview", "gpu_util_by_state", "idle_users", "never_started", "failure_nodes"}
+    seen = {"overview", "gpu_util_by_state", "idle_users", "never_started", "failure_nodes", "mttf_by_size"}
     for name in TABLES:
         table = analysis.table(name)
         if table is not None and name not in seen and table.frame.height:
