@@ -19,8 +19,8 @@
 -- column: spread_high | 1/1000 node-days | upper end
 -- column: homogeneity_p | - | probability of groups at least as different by chance
 -- column: basis | - | attempts or events
+-- chart: ranges on=page x=group y=per_1000_node_days,low,high where=by:month title="Failures per 1,000 busy node-days by month, with 95 % intervals"
 SELECT "by", "group", failures, failures_high, node_days, per_1000_node_days, low, high, per_gpu_year, dispersion,
        spread_low, spread_high, homogeneity_p, basis
--- chart: ranges on=page x=group y=per_1000_node_days,low,high where=by:month title="Failures per 1,000 busy node-days by month, with 95 % intervals"
 FROM base_reliability_failure_rates
 ORDER BY position

@@ -220,10 +220,10 @@ class Tried:
         places: where it ran.
         use: of its GPUs; None without telemetry.
         cause: why it failed; None if it did not.
-        interrupted: what interrupted it, beside its own logs; None if nothing did, or no events of nodes are known.
         logs: its logs.
         lines: the lines taken from them.
         training: the training progress that they report.
+        interrupted: what interrupted it, beside its own logs; None if nothing did, or no events of nodes are known.
     """
 
     number: int
@@ -246,10 +246,10 @@ class Tried:
     places: tuple[Place, ...]
     use: Use | None
     cause: Cause | None
-    interrupted: Interruption | None
     logs: tuple[Log, ...]
     lines: tuple[Line, ...]
     training: tuple[Training, ...]
+    interrupted: Interruption | None = None
 
 
 @dataclass(frozen=True)

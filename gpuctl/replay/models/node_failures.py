@@ -20,7 +20,7 @@ import numpy as np
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.file_io import MOST_SMALL, read_whole
 from gpuctl.core.notes import NamedValue, literal, note
-from gpuctl.core.numbers import lasting
+from gpuctl.core.numbers import lasting, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -314,7 +314,7 @@ def _text(options: FailureOptions, rate: float) -> dict[str, Note]:
         "failures": note(
             "{what}; {rate} a node-day on average, repaired in {repair} s",
             what=NamedValue("value", options.failures),
-            rate=literal(f"{rate:.4g}"),
+            rate=literal(number(rate)),
             repair=NamedValue("value", options.repair),
         ),
         "checkpoints": note(
@@ -364,8 +364,8 @@ def _failing(options: FailureOptions, cluster: Cluster) -> tuple[list[Source], l
     every = range(len(cluster.nodes))
     if "=" in text:
         return _by_type(text, cluster, repair), []
-    number, _, rest = text.partition(":")
-    rate, shape = _number(number, "--failures", _HINT), 1.0
+    digits, _, rest = text.partition(":")
+    rate, shape = _number(digits, "--failures", _HINT), 1.0
     if rest:
         kind, _, word = rest.partition(":")
         if kind != "weibull":
@@ -377,8 +377,8 @@ def _failing(options: FailureOptions, cluster: Cluster) -> tuple[list[Source], l
 def _by_type(text: str, cluster: Cluster, repair: Repair) -> list[Source]:
     rates = {}
     for part in text.split(","):
-        name, _, number = part.partition("=")
-        rates[name.strip().casefold()] = _number(number, "--failures", _HINT)
+        name, _, digits = part.partition("=")
+        rates[name.strip().casefold()] = _number(digits, "--failures", _HINT)
     names = [name.casefold() for name in cluster.gpu_types]
     unknown = sorted(set(rates) - set(names))
     if unknown:
@@ -417,7 +417,7 @@ def _rows(path: str, content: str, needed: tuple[str, ...]) -> list[dict[str, An
 
 
 def _of_csv(path: str, content: str, cluster: Cluster) -> list[tuple[int, float, float]]:
-    numbers = {name: number for number, name in enumerate(cluster.nodes)}
+    numbers = {name: k for k, name in enumerate(cluster.nodes)}
     found = []
     for line, row in enumerate(_rows(path, content, ("time_s", "node", "until_s")), 2):
         node = numbers.get((row["node"] or "").strip())
@@ -456,11 +456,11 @@ def _of_toml(path: str, content: str, cluster: Cluster, repair: Repair) -> list[
         for rack in range(len(cluster.racks)):
             nodes = tuple(np.flatnonzero(cluster.rack == rack).tolist())
             found.append(Source(nodes, _value(of.get("rate", 0.0), path, "rack.rate"), 1.0, away, (2, rack), share))
-    for number, of in enumerate(data.get("cluster", [])):
+    for group, of in enumerate(data.get("cluster", [])):
         away = _repair(str(of["until"]), {}) if "until" in of else repair
         share = _value(of.get("share", 1.0), path, "cluster.share")
         rate = _value(of.get("rate", 0.0), path, "cluster.rate")
-        found.append(Source(tuple(range(len(cluster.nodes))), rate, 1.0, away, (3, number), share))
+        found.append(Source(tuple(range(len(cluster.nodes))), rate, 1.0, away, (3, group), share))
     return found
 
 

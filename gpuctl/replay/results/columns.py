@@ -164,7 +164,7 @@ _JOB = (
      "Themis' paper's, small for small jobs."),
     ("rho_demand", "JCT / (work x mean over its life of max(1, GPUs that unfinished jobs request / GPUs)): Themis' "
      "authors' simulator's."),
-    ("interruptions", "Times that a failure of a node interrupted it; only with --failures.", "-"),
+    ("interruptions", "Times that a failure of a node interrupted it; only with --failures.", "interruptions"),
     ("lost_s", "Seconds of its work that failures undid; only with --failures."),
     ("backfilled", "Whether a pass of backfill started it from behind a waiting job; empty under policies that do not "
      "say. Only where one does (mirage)."),
@@ -319,8 +319,8 @@ _PREEMPTIONS = (
 _FAILURES = (
     _POLICY,
     ("seed", "Seed of the failures.", "-"),
-    ("injected", "Failures of nodes that were up, whether or not a job ran there.", "-"),
-    ("interruptions", "Times that one interrupted a job.", "-"),
+    ("injected", "Failures of nodes that were up, whether or not a job ran there.", "failures"),
+    ("interruptions", "Times that one interrupted a job.", "interruptions"),
     ("jobs_interrupted", "Jobs interrupted at least once.", "jobs"),
     ("run_h", "Time on GPUs, all jobs.", "h"),
     ("mttf_h", "run_h / interruptions: mean running time of a job to an interruption; empty without one.", "h"),

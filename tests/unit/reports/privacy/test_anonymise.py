@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 KEY = b"0123456789abcdef"
 NUMBERS = frozenset(
     {
-        "adjusted_p", "attempt", "bounded_slowdown_mean", "bounded_slowdown_p95", "confidence",
+        "seed", "adjusted_p", "attempt", "bounded_slowdown_mean", "bounded_slowdown_p95", "confidence",
         "confidence_mean", "correlation", "difference", "early_p", "example_attempt", "first_loss", "gpus",
         "has_log", "jain", "last_loss", "line_no", "loss", "lowest_loss", "machines", "of_1_gpu", "of_2_to_4_gpus",
         "of_5_to_8_gpus", "of_9_gpus_and_more", "oracle", "ours", "overtook_harmless", "p", "point",
