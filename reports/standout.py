@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.numbers import lasting, timed
+from gpuctl.core.storable_text import plural
 from gpuctl.reports.cell_text import between, shown, visible
 from gpuctl.reports.policies import CHANCE, better, compared, is_shown, paired
 from gpuctl.reports.units import Units
@@ -249,7 +250,7 @@ def _reason(table: ResultTable, units: Units) -> Iterator[Finding]:
         unknown = next((row["gpu_minutes_pct"] for row in _rows(table, reason="No signature")), None) or 0.0
         text = (
             f"{visible(str(top['reason']))} accounts for {_pct(share)} of failed attempts' GPU-time: "
-            f"{shown(top['trials'])} attempts of {shown(top['users'])} users, half of which failed within "
+            f"{shown(top['trials'])} attempts of {plural(top['users'], 'user')}, half of which failed within "
             f"{_minutes(top['rtf_p50_min'] or 0.0, units.timed(table.name, 'rtf_p50_min'))}. No other known reason "
             f"cost more; {_pct(unknown)} has no known reason."
         )

@@ -115,7 +115,7 @@ class SharedTables:
         self._there: dict[str, bool] = {}
         self._instead = {"waits": "waits_notebook"} if self._notebook else {}
         if options.brief:
-            self._instead["job_use"] = "job_use_none"
+            self._instead["job_use"] = "job_use_brief"
         self._narrowed: dict[str, str] = {}
         self._scalars: dict[tuple[str, str, bool], Any] = {}
         self.matching: tuple[int, int] | None = None
@@ -257,7 +257,7 @@ class SharedTables:
         owner, _, kind = name.partition("_")
         if owner in _OWNERS and kind in {"figures", "activity", "requests"}:
             return shared_sql.base_sql(f"owner_{kind}"), {"owner": owner}
-        if name in MADE_OF and not self._has_rows(MADE_OF[name]):
+        if name in MADE_OF and name not in self._instead and not self._has_rows(MADE_OF[name]):
             return shared_sql.base_sql(f"{name}_none"), {}
         return shared_sql.base_sql(self._instead.get(name, name)), {}
 

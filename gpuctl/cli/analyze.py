@@ -20,6 +20,7 @@ from gpuctl.cli.options import (
     DelimiterOption,
     FiguresOption,
     Filters,
+    GpuFigures,
     HtmlOption,
     KeepOption,
     LogFormatOption,
@@ -119,6 +120,7 @@ def analyze(
         ),
     ] = None,
     charging: Charging,
+    gpu_figures: GpuFigures,
     reliability: Reliability,
     idle_below: Annotated[
         float,
@@ -201,6 +203,7 @@ def analyze(
         delimiter=delimiter,
         site=site,
         brief=first,
+        figures=gpu_figures,
     ) as (store_path, name, report):
         result = _run(store_path, options, name, given, several=first and not whole and not options.filter)
         if not isinstance(result, Analysis):

@@ -19,6 +19,7 @@ from gpuctl.cli.options import (
     ColumnsOption,
     CumulativeOption,
     DelimiterOption,
+    GpuFigures,
     GpusPerNodeOption,
     JobLogsOption,
     MapOption,
@@ -27,6 +28,7 @@ from gpuctl.cli.options import (
     StampTimezoneOption,
     SwfUnitOption,
     UnitOption,
+    grouped,
 )
 from gpuctl.cli.output import print_screen
 from gpuctl.core.errors import ExitCode, UsageError
@@ -47,6 +49,7 @@ _ONE_BY_ONE = 20
 _DAY = ["%Y-%m-%d"]
 
 
+@grouped
 def ingest(
     context: typer.Context,
     paths: Annotated[
@@ -123,20 +126,7 @@ def ingest(
             help="With --from: time limit per query in seconds. Default: 600, and 60 without a byte.",
         ),
     ] = None,
-    idle_after: Annotated[
-        float,
-        typer.Option(metavar="MIN", min=0, help="A GPU counts as idle from this many minutes at 0 %."),
-    ] = 10.0,
-    min_coverage: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE", min=0, max=1, help="Share of a job's GPU-time that samples must cover for figures of it."
-        ),
-    ] = 0.5,
-    correct_clocks: Annotated[
-        Literal["auto", "always", "never"],
-        typer.Option(help="Move samples of nodes whose clocks differ from the scheduler's; auto: on strong evidence."),
-    ] = "auto",
+    figures: GpuFigures,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be loaded; write nothing.")] = False,
     notes: Annotated[
         bool, typer.Option("--notes", help="On a terminal, list every file, rejected rows and files not read.")
@@ -186,7 +176,7 @@ def ingest(
         todo = fetch(live, store, cluster, bar, quiet=options.quiet) if live else files
         how = _LoadOptions(
             timezone, known, log_format, lake, parse(engine), dry_run=dry_run, as_json=as_json, gpus_per_node=gpus,
-            usage=(idle_after, min_coverage, correct_clocks),
+            usage=figures.settings(),
         )  # fmt: skip
         reports = [_load(one, store, bar, options, how) for one in todo]
     brief = sys.stdout.isatty() and not (as_json or notes)

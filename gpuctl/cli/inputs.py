@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from gpuctl.cli.common import Settings
-    from gpuctl.cli.options import LogReading, Site
+    from gpuctl.cli.options import GpuFigures, LogReading, Site
     from gpuctl.ingest.core.given_gpus import GpusPerNode
     from gpuctl.ingest.pipeline.report import IngestReport
     from gpuctl.ingest.traces.mapped import ColumnMapping
@@ -57,6 +58,7 @@ def opened(
     site: Site | None = None,
     log_format: str | None = None,
     brief: bool = False,
+    figures: GpuFigures | None = None,
 ) -> Iterator[tuple[Path, str | None, IngestReport | None]]:
     """The store to work on, the cluster that was just read into it, and what that reading found.
 
@@ -73,6 +75,7 @@ def opened(
         site: where jobs' own output is, and the user's own tables of what to look for in it.
         log_format: the format that the files are of that are named one by one.
         brief: of what is no fault, say only how much there is.
+        figures: how figures of GPU use are made; None: as by default.
 
     Raises:
         UsageError: no rows are named, or a store and something else; a format is named that there is not, or for a
@@ -98,7 +101,7 @@ def opened(
                 f"--timezone {timezone} says how to read logs, and those of {stores[0] if stores else db} were read",
                 hint="omit it, or reload the logs into another --db",
             )
-        _check_unread(site, doing)
+        _check_unread(site, doing, figures)
         yield stores[0] if stores else db, cluster, None  # type: ignore[misc]
         return
     mapped, log_format = _mapped(site, log_format)
@@ -140,7 +143,7 @@ def opened(
                     formats=formats,
                     log_format=log_format,
                     gpus_per_node=_given_gpus(site),
-                    then=_use_of_gpus,
+                    then=partial(_use_of_gpus, figures),
                 )
         except IngestInterrupted as stop:
             if db is None:
@@ -170,11 +173,11 @@ def opened_with(
     )  # fmt: skip
 
 
-def _use_of_gpus(store: Store, cluster: str) -> None:
+def _use_of_gpus(figures: GpuFigures | None, store: Store, cluster: str) -> None:
     """Join the telemetry of GPUs that was loaded to jobs."""
     from gpuctl.analyze.gpu_usage.usage import Options, renew
 
-    renew(store, cluster, Options())
+    renew(store, cluster, Options(*figures.settings()) if figures else Options())
 
 
 def _given_gpus(site: Site | None) -> GpusPerNode | None:
@@ -184,8 +187,14 @@ def _given_gpus(site: Site | None) -> GpusPerNode | None:
     return None if site is None or site.gpus_per_node is None else read_gpus_per_node(site.gpus_per_node)
 
 
-def _check_unread(site: Site | None, doing: str) -> None:
+def _check_unread(site: Site | None, doing: str, figures: GpuFigures | None = None) -> None:
     """What says how logs are read is of no use to a store; convert counts in the unit of ``--swf-unit``."""
+    changed = figures and figures.changed()
+    if changed:
+        raise UsageError(
+            f"--{changed.replace('_', '-')} is for loading logs; a trace store keeps the figures made then",
+            hint="load the logs into another --db with it",
+        )
     given = {
         "--map": site and site.map,
         "--unit": site and site.unit,

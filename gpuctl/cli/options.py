@@ -10,7 +10,7 @@ import functools
 import inspect
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
@@ -272,6 +272,34 @@ class Site:
             "signatures": tuple(self.signatures or ()),
             "learned": self.learned,
         }
+
+
+@dataclass(frozen=True)
+class GpuFigures:
+    """How figures of GPU use are made of telemetry, when logs are loaded."""
+
+    idle_after: Annotated[
+        float,
+        typer.Option(metavar="MIN", min=0, help="A GPU counts as idle from this many minutes at 0 %."),
+    ] = 10.0
+    min_coverage: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE", min=0, max=1, help="Share of a job's GPU-time that samples must cover for figures of it."
+        ),
+    ] = 0.5
+    correct_clocks: Annotated[
+        Literal["auto", "always", "never"],
+        typer.Option(help="Move samples of nodes whose clocks differ from the scheduler's; auto: on strong evidence."),
+    ] = "auto"
+
+    def changed(self) -> str | None:
+        """The first of these options that is not at its default."""
+        return next((name for name, value in vars(self).items() if value != getattr(GpuFigures, name)), None)
+
+    def settings(self) -> tuple[float, float, Literal["auto", "always", "never"]]:
+        """`gpuctl.analyze.gpu_usage.usage.Options`, in order."""
+        return self.idle_after, self.min_coverage, self.correct_clocks
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,8 @@ def screen(analysis: Analysis, user: str) -> Screen:
         briefly(analysis.warnings),
         Line("Details", f"gpuctl analyze STORE --user {clipped(user)} --table efficiency, smaller_requests", lines=2),
     ]
-    span = f"{day(overview.get('first_ts'))} to {day(overview.get('last_ts'))} UTC" if overview.get("first_ts") else ""
+    first = overview.get("first_submit_ts")
+    span = f"{day(first)} to {day(overview.get('last_ts'))} UTC" if first else ""
     title = f"GPU use of {clipped(user, 48)} on {clipped(analysis.cluster, 48)}"
     return Screen(title, span, tuple(block for block in blocks if block is not None), LINES, _notes(analysis))
 
@@ -102,7 +103,7 @@ def _requests(analysis: Analysis) -> Grid | None:
     )  # fmt: skip
     cells = tuple(
         (
-            row["resource"], f"{shown(row['asked_p50'])} {_UNITS[row['resource']]}",
+            row["resource"], _amount(row),
             *(_share(row[name]) for name in ("used_p50_pct", "used_p95_pct", "used_max_pct")),
             *(_share(row[name]) if known(row[name]) else MISSING for name in ("could_ask_pct", "risk_pct")),
             shown(row["jobs"]),
@@ -110,6 +111,11 @@ def _requests(analysis: Analysis) -> Grid | None:
         for row in found
     )  # fmt: skip
     return Grid(heads, cells) if cells else None
+
+
+def _amount(row: Row) -> str:
+    unit, amount = _UNITS[row["resource"]], shown(row["asked_p50"])
+    return f"{amount} {unit[:-1] if amount == '1' and unit.endswith('s') else unit}"
 
 
 def _risk(analysis: Analysis) -> list[Block | None]:
@@ -125,18 +131,31 @@ def _changes(analysis: Analysis) -> tuple[str, ...]:
     found = []
     efficient = only(analysis, "efficiency_by_user")
     if efficient.get("gpus_unused"):
-        found.append(f"{count(efficient['gpus_unused'], 'GPU')} of your jobs were never used: ask for fewer.")
+        jobs = [row for row in rows(analysis, "efficiency") if row["gpus_unused"]]
+        jobs.sort(key=lambda row: (-row["gpus_unused"], str(row["job"])))
+        worst = ", ".join(
+            f"{clipped(row['job'])}: {shown(row['gpus_unused'])} of {shown(row['gpus'])}" for row in jobs[:3]
+        )
+        found.append(
+            f"{count(efficient['gpus_unused'], 'GPU')} in {count(len(jobs), 'job')} did nothing ({worst}): request "
+            "fewer, or make the program use all."
+        )
     idle = [row for row in rows(analysis, "idle_nights") if row["night_idle_gpu_hours"] > 0]
     if idle:
         hours = sum(row["night_idle_gpu_hours"] for row in idle)
-        found.append(f"{count(len(idle), 'job')} held GPUs at night at 0 % for {number(hours)} GPU-h: end sessions.")
+        worst = ", ".join(clipped(row["job"]) for row in idle[:3])
+        batch = all(row["started_as"] == "batch" for row in idle)
+        advice = "see whether they hang" if batch else "end sessions in the evening, or set a short time limit"
+        found.append(
+            f"{count(len(idle), 'job')} held GPUs at 0 % at night, for {number(hours)} GPU-h ({worst}): {advice}."
+        )
     for row in rows(analysis, "smaller_requests"):
         if known(row["could_ask_pct"]) and row["could_ask_pct"] <= _SMALLER_PCT:
             resource = "time limits" if row["resource"] == "time limit" else row["resource"]
             found.append(
-                f"Ask for {shown(row['could_ask_pct'], '%')} % of the {resource} that you ask for now "
-                f"(risk {shown(row['risk_pct'], '%')} %, {count(row['jobs'], 'job')}): "
-                f"that frees {number(row['freed'])} {_FREED[row['resource']]}."
+                f"Request {shown(row['could_ask_pct'], '%')} % of today's {resource} (median {_less(row)}): that frees "
+                f"{number(row['freed'])} {_FREED[row['resource']]}; a job needs more with a probability of "
+                f"{shown(row['risk_pct'], '%')} % ({count(row['jobs'], 'job')})."
             )
     lost = only(analysis, "users")
     if known(lost.get("own_lost_pct")) and lost["own_lost_pct"] >= 100 - _SMALLER_PCT:
@@ -145,6 +164,12 @@ def _changes(analysis: Analysis) -> tuple[str, ...]:
             "success: write checkpoints, and test with few GPUs first."
         )
     return tuple(found) or ("Nothing stands out in what is known.",)
+
+
+def _less(row: Row) -> str:
+    """The median request, and what it would become."""
+    unit = _UNITS[row["resource"]]
+    return f"{shown(row['asked_p50'] * row['could_ask_pct'] / 100)} in place of {shown(row['asked_p50'])} {unit}"
 
 
 def _idle(analysis: Analysis) -> Grid | None:

@@ -37,8 +37,9 @@ def test_a_pipe_gets_the_page_of_one_user(store: Path, gpuctl: Gpuctl) -> None:
     assert page.startswith("GPU use of alice on c")
     assert "jobs 23 " in page
     # 23 jobs used 1/6 of an hour's limit and 0.1 to 2.3 of 16 GiB; of 24 jobs alike, one has the largest share
-    assert "- Ask for 16.7 % of the time limits that you ask for now (risk 4.2 %, 23 jobs)" in page
-    assert "- Ask for 14.4 % of the memory" in page
+    assert "- Request 16.7 % of today's time limits (median " in page
+    assert "a job needs more with a probability of 4.2 % (23 jobs)." in page
+    assert "- Request 14.4 % of today's memory" in page
     assert "bob" not in page
 
 
