@@ -14,6 +14,6 @@
 -- column: node_spread | - | variance of nodes' rates over their squared mean
 -- column: shape_alike | - | shape if nodes are taken for alike
 -- column: p_shape | - | probability of a shape as far from 1 by chance
--- column: finding | - | what the intervals say
+-- column: finding | - | stated at a probability of at most 0.01 over the number of groups
 SELECT "group", failures, node_days, mean_days, shape, shape_low, shape_high, node_spread, shape_alike, p_shape, finding
 FROM base_reliability_failure_gaps

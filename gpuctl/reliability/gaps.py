@@ -16,6 +16,8 @@ from gpuctl.reliability.intervals import DAY
 if TYPE_CHECKING:
     from gpuctl.reliability.facts import Facts
 
+LEVEL = 0.01
+"""Probability at which a finding is stated, divided by the number of groups."""
 LEAST = 30
 """Failures that a fit needs."""
 _LIMIT = float(chi2.ppf(0.95, 1)) / 2
@@ -156,24 +158,25 @@ def table(facts: Facts) -> pl.DataFrame:
     gaps = of_outages(facts)
     kinds = facts.nodes["gpu_type"].fill_null("not known").to_numpy()[gaps.node]
     groups = sorted(set(kinds.tolist()))
-    rows = [_row("all", gaps)]
+    parts = [("all", gaps)]
     if len(groups) > 1:
-        rows += [
-            _row(kind, Gaps(*(part[kinds == kind] for part in (gaps.node, gaps.days, gaps.failed)))) for kind in groups
+        parts += [
+            (kind, Gaps(*(part[kinds == kind] for part in (gaps.node, gaps.days, gaps.failed)))) for kind in groups
         ]
+    rows = [_row(group, part, LEVEL / len(parts)) for group, part in parts]
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 
-def _row(group: str, gaps: Gaps) -> tuple[object, ...]:
+def _row(group: str, gaps: Gaps, level: float) -> tuple[object, ...]:
     failures, days = int(gaps.failed.sum()), float(gaps.days.sum())
     head = (group, failures, days, days / failures if failures else None)
     if failures < LEAST:
         return (*head, *[None] * 6, f"fewer than {LEAST} failures")
     own, alike = fit(gaps, frailty=True), fit(gaps, frailty=False)
     p = float(chi2.sf(max(0.0, 2 * (own.log_likelihood - own.constant)), 1))
-    finding = "no sign of ageing or clustering" if own.low <= 1 <= own.high else (
-        "failures cluster after repairs" if own.high < 1 else "failures grow with the time since repair"
-    )  # fmt: skip
-    if own.low <= 1 <= own.high and alike.high < 1:
+    finding = "no sign of ageing or clustering"
+    if p <= level:
+        finding = "failures cluster after repairs" if own.shape < 1 else "failures grow with the time since repair"
+    elif alike.high < 1:
         finding = "rates of nodes differ; no sign of clustering beyond that"
     return (*head, own.shape, own.low, own.high, own.spread, alike.shape, p, finding)

@@ -36,7 +36,8 @@ def table(facts: Facts) -> pl.DataFrame:
     kind = groups(facts)
     tests = [_test(kind, count, days) for count, days in ((failures, facts.busy_days), (outages, facts.up_days))]
     p = np.concatenate([test[0] for test in tests])
-    q = adjusted(p).reshape(2, size)
+    # without node events there are no outages to test
+    q = adjusted(p).reshape(2, size) if facts.has_events else np.stack([adjusted(p[:size]), np.ones(size)])
     counts = np.stack([failures, outages])
     both = p.reshape(2, size)
     best = both.argmin(axis=0)
@@ -59,6 +60,7 @@ def table(facts: Facts) -> pl.DataFrame:
     hinted = np.any([_stands_out(kind, values, facts.up_days) for values in signals.values()], axis=0)
     suspect = np.any((q <= SUSPECT) & (counts >= SUSPECT_LEAST), axis=0) | hinted
     verdict = np.select([flagged, suspect, 3 * expected < 1], ["yes", "suspect", "not enough data"], "no")
+    power = _power(tests[1][1], 2 * size) if facts.has_events else _power(expected, size)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = counts[best, pick] / np.stack([test[1] for test in tests])[best, pick]
     result = pl.DataFrame(
@@ -73,7 +75,7 @@ def table(facts: Facts) -> pl.DataFrame:
             "p": both.min(axis=0),
             "q": q.min(axis=0),
             "evidence": np.where(best == 0, "failures", "outages"),
-            "found_from_ratio": pl.Series(_power(tests[1][1], 2 * size)).replace(float("inf"), None),
+            "found_from_ratio": pl.Series(power).replace(float("inf"), None),
             "cleared": pl.Series(_cleared(facts, own, kind, verdict == "yes"), dtype=pl.String),
             "xids": signals["xids"],
             "outages": outages,

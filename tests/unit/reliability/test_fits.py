@@ -165,3 +165,16 @@ def test_the_health_check_pays_where_failures_come_early() -> None:
     [first, _] = what_ifs._health_checks(known, infra)
     # eight failures of 300 s on 8 GPUs, half of them found, less 30 s for nine starts
     assert first[2] == pytest.approx((0.5 * 8 * 300 * 8 - 30 * 9 * 8) / 3600)
+
+
+def test_without_node_events_only_failures_are_tested() -> None:
+    """Ten nodes, 27 failures, 7 of them on one: q is 10 x p, not 20 x p."""
+    rows = [(0, k) for k in range(7)] + [(i, k) for i in range(1, 10) for k in range(2)]
+    ended = [
+        attempt(10 * number + node, (k + 1) * 10 * DAY, "node_fail", start_s=k * 10 * DAY, queued_s=0.0)
+        for number, (node, k) in enumerate(rows)
+    ]
+    busy = [attempt(10_000 + i, 71 * DAY, "completed", start_s=70 * DAY, queued_s=0.0) for i in range(10)]
+    first = lemons.table(cluster([*ended, *busy], nodes=10)).row(0, named=True)
+    assert (first["machine"], first["failures"]) == ("n0", 7)
+    assert first["q"] == pytest.approx(10 * first["p"])
