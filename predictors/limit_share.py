@@ -60,7 +60,7 @@ def names(rows: pl.DataFrame) -> tuple[str, ...]:
     return (*stated, *history.relative(stated))
 
 
-def seen(rows: pl.DataFrame, wanted: Sequence[str]) -> Singles:
+def submission_features(rows: pl.DataFrame, wanted: Sequence[str]) -> Singles:
     """Return what was known of each job at its submission [jobs, wanted].
 
     Args:

@@ -59,7 +59,7 @@ def grid(table: ResultTable, limit: int, file: str, units: Units | None = None) 
     """Return the first rows of a table, at most ``limit``, in the units of its result; ``file`` names its CSV."""
     columns = shown_columns(table, limit, units)
     rows = zip(*(tuple(map(cell, column.cells, column.values)) for column in columns), strict=True)
-    few = _first_shown(table)
+    few = _initial_columns(table)
     places = list(enumerate(columns, 1))[:STYLED_COLUMNS]
     classes = ["few"] if len(few) < len(columns) else []
     classes += ["many"] if len(columns) > MANY_COLUMNS else []
@@ -68,7 +68,7 @@ def grid(table: ResultTable, limit: int, file: str, units: Units | None = None) 
     return Grid(file, table.title, columns, tuple(rows), table.frame.height, len(few), " ".join(classes))
 
 
-def _first_shown(table: ResultTable) -> tuple[str, ...]:
+def _initial_columns(table: ResultTable) -> tuple[str, ...]:
     """Return the columns that a table initially shows."""
     names = tuple(column.name for column in table.columns)
     most = len(names) if len(names) <= FEW_COLUMNS else min(table.first_columns or FEW_COLUMNS, FEW_COLUMNS)

@@ -39,7 +39,7 @@ def compared(analysis: Analysis, measure: str) -> list[Row]:
     return [row for row in paired(analysis, measure) if row["diff_low_s"] is not None]
 
 
-def is_shown(row: Row, policies: int) -> bool:
+def is_significant(row: Row, policies: int) -> bool:
     """Return whether a difference is beyond chance, given the number of policies compared."""
     return row["p"] is not None and row["p"] * policies <= CHANCE
 
@@ -47,4 +47,4 @@ def is_shown(row: Row, policies: int) -> bool:
 def better(analysis: Analysis, measure: str) -> list[Row]:
     """Return those of `compared` that are better than the baseline beyond chance."""
     every = compared(analysis, measure)
-    return [row for row in every if row["diff_mean_s"] < 0 and is_shown(row, len(every))]
+    return [row for row in every if row["diff_mean_s"] < 0 and is_significant(row, len(every))]

@@ -112,7 +112,7 @@ def summarize(
     measured = [(part, values(part.analysis)) for part in parts]
     # a result without metrics, such as predicted run times, is not compared
     before = {part.label: _before(part, baseline) if found or baseline is None else {} for part, found in measured}
-    checks = [one for each in conditions for one in _held(each, measured, before)]
+    checks = [one for each in conditions for one in _check_all(each, measured, before)]
     tables = [_standout(parts), _metrics(measured, before)]
     if conditions:
         tables.insert(0, _checks(checks))
@@ -179,7 +179,7 @@ def compared(parts: Sequence[Part], summary: Analysis) -> ResultTable | None:
     )
 
 
-def _held(
+def _check_all(
     condition: Condition,
     measured: Sequence[tuple[Part, tuple[Value, ...]]],
     before: Mapping[str, Mapping[str, float] | None],
@@ -243,7 +243,7 @@ def sentence(row: Mapping[str, Any]) -> str:
     return f"{row['result']}: {row['metric']} {measured}{against}; checked: {row['condition']}"
 
 
-def known_metrics(command: str = "") -> Analysis:
+def all_metrics(command: str = "") -> Analysis:
     """Return all metrics as a result table, one row each."""
     rows = [
         (written(m.name, [(label, "...") for label in m.labels]), m.unit, m.better, m.table, m.text) for m in METRICS

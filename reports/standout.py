@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from gpuctl.core.numbers import lasting, timed
 from gpuctl.core.storable_text import plural
 from gpuctl.reports.cell_text import between, shown, visible
-from gpuctl.reports.policies import CHANCE, better, compared, is_shown, paired
+from gpuctl.reports.policies import CHANCE, better, compared, is_significant, paired
 from gpuctl.reports.units import Units
 
 if TYPE_CHECKING:
@@ -296,7 +296,7 @@ def _policies(analysis: Analysis, unit: Unit) -> Iterator[Finding]:
     oracles = [name for name, need in needs.items() if need.startswith(_ORACLE)]
     every, found = compared(analysis, "wait"), better(analysis, "wait")
     usable = [row for row in found if row["policy"] not in oracles]
-    worse = [row for row in every if row["diff_mean_s"] > 0 and is_shown(row, len(every))]
+    worse = [row for row in every if row["diff_mean_s"] > 0 and is_significant(row, len(every))]
     best = next((row for row in usable if needs.get(row["policy"]) == ""), None)
     rule = f"p is at most {CHANCE}, corrected for {len(every)} policies"
     table = "replay_vs_baseline"

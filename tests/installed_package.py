@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from gpuctl.analyze.registry import known
+from gpuctl.analyze.registry import all_analyses
 from gpuctl.core import plugins
 from gpuctl.ingest.pipeline import registry
 
@@ -45,4 +45,4 @@ def forget() -> None:
     plugins._every_point.cache_clear()
     plugins._points.cache_clear()
     registry.all_formats.cache_clear()
-    known.cache_clear()
+    all_analyses.cache_clear()

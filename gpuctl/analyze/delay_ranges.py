@@ -138,7 +138,7 @@ def find(  # noqa: PLR0917
     ):
         stood = store.frame(_STOOD)
         queue, machine, starts = (stood[name].to_numpy() for name in ("queue", "machine", "starts"))
-        every = replace(every, own=doubts.perhaps_own(queue, machine, starts, cluster.pools[0]))
+        every = replace(every, own=doubts.possibly_exclusive(queue, machine, starts, cluster.pools[0]))
     low, high = delay_bounds.bounds(waits, cluster, known, every) if every else (seconds, seconds)
     if odd.any() and not much:
         # nodes that were down for a while leave few waits unexplained, except these
@@ -226,7 +226,7 @@ def _of_holders(
     least = float(cluster.holdings.end.min(initial=np.inf)) if accounted else float(np.nextafter(first, np.inf))
     settled = max(settled, least)
     gone = {
-        key: doubts.perhaps_gone(pool, cluster.holdings, first, settled, told=has_events)
+        key: doubts.possibly_unavailable(pool, cluster.holdings, first, settled, told=has_events)
         for key, pool in {id(pool): pool for pool in cluster.pools}.items()
     }
     return replace(

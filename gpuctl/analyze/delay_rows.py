@@ -24,7 +24,7 @@ _NAMES = (
 
 
 def keep(store: Store, rows: pl.DataFrame, wanted: frozenset[str] | None) -> None:
-    """Create ``base_delays``: the result of `made`, next to the attempts' own columns."""
+    """Create ``base_delays``: the result of `make_rows`, next to the attempts' own columns."""
     names = [name for name in _NAMES if wanted is None or name in wanted or name in {"job", "attempt"}]
     causes = [name for name in ("cause_at_arrival", "dominant_cause") if name in rows.columns]
     replaced = f"REPLACE ({', '.join(f'{name}::VARCHAR AS {name}' for name in causes)})" if causes else ""
@@ -42,7 +42,7 @@ def numbered(name: str, values: list[str]) -> pl.DataFrame:
     return pl.DataFrame({name: values, "code": range(len(values))}, schema={name: pl.String, "code": pl.Int64})
 
 
-def made(  # noqa: PLR0917
+def make_rows(  # noqa: PLR0917
     waited: pl.DataFrame,
     waits: delays.Waits,
     found: delays.Delays,

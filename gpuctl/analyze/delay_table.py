@@ -21,7 +21,7 @@ from gpuctl.analyze import (
 )
 from gpuctl.analyze.cause_table import gangs_of
 from gpuctl.analyze.delay_rows import numbered
-from gpuctl.analyze.racks import guess_layouts, infer_racks, known_layouts
+from gpuctl.analyze.racks import guess_layouts, infer_racks, layouts_of_known_racks
 from gpuctl.core.causes import CAUSES
 from gpuctl.core.notes import listed, literal, note, together
 
@@ -134,7 +134,7 @@ def build(
     # queues with their own nodes (partitions) are bounded by those, not by a quota that could be inferred
     if own.is_empty() and waits.start.size and pools[0].gpus.any():
         gangs = gangs_of(waited, waits, shared, machines)
-        layouts = (known_layouts if rack_source else guess_layouts)(pools[0], gangs)
+        layouts = (layouts_of_known_racks if rack_source else guess_layouts)(pools[0], gangs)
         given = scheduler_rules.GivenRules(known["limit_gpus"].to_numpy(), borrow_below)
         found_rules = scheduler_rules.find(waits, holdings, layouts, given)
         pools, borrow_below = (found_rules.layout.nodes,), found_rules.borrow_below
@@ -151,7 +151,7 @@ def build(
     guessed = found_rules is not None and bool(known["limit_gpus"].null_count())
     warnings = [
         *_quota_warnings(shown, strangers=_strangers(store, quotas, queues)),
-        *_given_racks_warning(racks, machines),
+        *_unused_racks_warning(racks, machines),
         *(cause_table.warnings(found_rules) if found_rules and guessed else _unexplained_warning(found)),
         *requested_types.warnings(store),
         *_limits_warning(store, partitions=not own.is_empty()),
@@ -170,7 +170,7 @@ def build(
     # for a million attempts, the holdings are as large as everything made below
     del holdings, cluster, states, found_rules
     pools = tuple(occupancy.emptied(pool) for pool in pools)
-    delay_rows.keep(store, delay_rows.made(waited, waits, found, ranges, pools, stood, machines, wanted), wanted)
+    delay_rows.keep(store, delay_rows.make_rows(waited, waits, found, ranges, pools, stood, machines, wanted), wanted)
     return Site(_quota_note(shown), _rack_note(machines, rack_source), borrowing, tuple(warnings))
 
 
@@ -425,7 +425,7 @@ def _rack_note(machines: pl.DataFrame, source: str) -> Note:
     )
 
 
-def _given_racks_warning(racks: dict[str, str], machines: pl.DataFrame) -> list[Note]:
+def _unused_racks_warning(racks: dict[str, str], machines: pl.DataFrame) -> list[Note]:
     lost = sorted(set(racks) - set(machines["machine"]))
     if not lost:
         return []

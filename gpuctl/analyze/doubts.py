@@ -60,7 +60,7 @@ def by_chance(share: float, elsewhere: float) -> bool:
     return elsewhere <= 0 or (share < 1 and elsewhere * np.log1p(-share) >= np.log(BY_CHANCE))
 
 
-def perhaps_own(queue: Ints, machine: Ints, starts: Ints, nodes: Nodes) -> dict[int, Nodes]:
+def possibly_exclusive(queue: Ints, machine: Ints, starts: Ints, nodes: Nodes) -> dict[int, Nodes]:
     """Return the nodes of each queue that may have no others: its gangs used them more often than by chance.
 
     Args:
@@ -98,7 +98,7 @@ def settled(start: Floats, free_s: Floats, first: float, last: float) -> float:
     return until if until - first < EARLY * (last - first) else first
 
 
-def perhaps_gone(
+def possibly_unavailable(
     nodes: Nodes, holdings: Holdings, first: float, settled: float, *, told: bool
 ) -> tuple[Nodes, Floats, Floats]:
     """Return the GPUs that may have been unavailable on the nodes.

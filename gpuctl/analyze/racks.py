@@ -129,7 +129,7 @@ def guess_layouts(nodes: Nodes, gangs: Gangs) -> list[Layout]:
     return layouts
 
 
-def known_layouts(nodes: Nodes, gangs: Gangs) -> list[Layout]:
+def layouts_of_known_racks(nodes: Nodes, gangs: Gangs) -> list[Layout]:
     """Return layouts with known racks: gangs accept worse placements after a while, or never."""
     relaxed = _relaxed("known racks", nodes, gangs)
     odd = gangs.spread | _across(nodes, gangs)

@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 @cache
-def known() -> dict[str, Query]:
+def all_analyses() -> dict[str, Query]:
     """Return all analyses, including those of installed packages, by name, in display order.
 
     An unusable analysis of a package causes one warning, and the others are returned.
@@ -95,8 +95,8 @@ def of_file(path: Path) -> Query:
         found = _checked(path.stem, read_whole(path, most=_LARGEST).decode("utf-8"), f"file {path}")
     except ValueError as error:
         raise InputError(str(error), path=str(path), hint=_HINT) from None
-    if found.name in known():
-        conflict = _twice(found.name, known()[found.name].origin, found.origin)
+    if found.name in all_analyses():
+        conflict = _twice(found.name, all_analyses()[found.name].origin, found.origin)
         raise UsageError(conflict, hint="rename the file")
     return found
 
@@ -125,7 +125,7 @@ def named(name: str) -> Query:
     if name.endswith(_ENDING):
         return of_file(Path(name))
     check_names(tables=[name])
-    return known()[name]
+    return all_analyses()[name]
 
 
 def _checked(name: str, text: str, origin: str) -> Query:
@@ -156,7 +156,7 @@ def _checked(name: str, text: str, origin: str) -> Query:
 
 def tables(reference: str = "") -> tuple[str, ...]:
     """Return the names of the tables that every analysis has, or of those with a reference's values, in order."""
-    return tuple(name for name, query in known().items() if query.reference == reference)
+    return tuple(name for name, query in all_analyses().items() if query.reference == reference)
 
 
 def check_names(
@@ -183,7 +183,7 @@ def check_names(
         ("reference", () if reference is None else (reference,), REFERENCES),
     ):
         for name in names:
-            allowed = (*known(), *(query.name for query in own)) if there is None else there
+            allowed = (*all_analyses(), *(query.name for query in own)) if there is None else there
             if name not in allowed:
                 hint = meant(name, allowed)
                 if kind == "table" and hint.endswith("?"):

@@ -48,7 +48,7 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
         InputError: quotas are set for unknown queues, and not for all of its own.
     """
     cluster = store.cluster(options.cluster)
-    known = registry.known() | {one.name: one for one in options.own}
+    known = registry.all_analyses() | {one.name: one for one in options.own}
     names = _tables(options, known)
     if options.brief and not store.value(EVENTS_OF_NODES, {"cluster": cluster}):
         # without events of nodes few causes show, and finding them takes longer than the rest of a first screen
@@ -241,7 +241,10 @@ def _of_others(store: Store, query: Query, shared: SharedTables, wanted: Mapping
         InputError: it is not a SELECT, cannot be run, or its columns differ from its header.
     """
     there = {
-        name for one in registry.known().values() if one.origin == BUILT_IN for name in shared_sql.uses(one.sql, "base")
+        name
+        for one in registry.all_analyses().values()
+        if one.origin == BUILT_IN
+        for name in shared_sql.uses(one.sql, "base")
     }
     used = {*shared_sql.uses(query.sql, "base"), *shared_sql.uses(query.sql, "unfiltered")}
     sql = shared.resolve_tables(query.sql) if used <= there else query.sql

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpuctl.analyze.gpu_usage import usage
 from gpuctl.analyze.options import Options
 from gpuctl.analyze.shared_tables import SharedTables
-from gpuctl.analyze.telemetry_summary import COLUMNS, made_of
+from gpuctl.analyze.telemetry_summary import COLUMNS, input_digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,7 +46,7 @@ def renew(
         if enough:
             store.execute(
                 f"INSERT INTO util_histograms SELECT $cluster, $made_of, {COLUMNS} FROM base_util_histogram",  # noqa: S608 - names of ours
-                own | {"made_of": made_of(store, cluster)},
+                own | {"made_of": input_digest(store, cluster)},
             )
     except BaseException:
         store.execute("ROLLBACK")

@@ -25,7 +25,7 @@ def use(store: Store, cluster: str) -> bool:
     """Create ``base_util_histogram`` from the store's summary; return False if there is none that is up to date."""
     own = {"cluster": cluster}
     known = store.value("SELECT min(made_of) FROM util_histograms WHERE cluster = $cluster", own)
-    if known is None or known != made_of(store, cluster):
+    if known is None or known != input_digest(store, cluster):
         return False
     store.execute(
         f"CREATE OR REPLACE TEMP TABLE base_util_histogram AS SELECT {COLUMNS} FROM util_histograms "  # noqa: S608 - names of ours
@@ -35,7 +35,7 @@ def use(store: Store, cluster: str) -> bool:
     return True
 
 
-def made_of(store: Store, cluster: str) -> str:
+def input_digest(store: Store, cluster: str) -> str:
     """Return a digest of the inputs of a summary: the cluster's sources and clock, and the SQL."""
     own = {"cluster": cluster}
     sources = "SELECT source, sha256, rows_loaded, parser_version FROM sources WHERE cluster = $cluster ORDER BY source"

@@ -48,7 +48,7 @@ def possible_s(attempts: pl.DataFrame, wait: Ints, queued: Floats, start: Floats
     _, kind = np.unique(np.column_stack([*groups, requested])[wait], axis=0, return_inverse=True)
     kind = kind.reshape(-1)
     found = np.zeros(wait.size)
-    for some in _alike(kind):
+    for some in _indices_by_number(kind):
         first = int(wait[some[0]])
         owners = [int(group[first]) for group in groups]
         spans = list(_spans(levels, owners, requested[first], float(total[some].max())))
@@ -56,7 +56,7 @@ def possible_s(attempts: pl.DataFrame, wait: Ints, queued: Floats, start: Floats
     return found
 
 
-def _alike(number: Ints) -> list[Ints]:
+def _indices_by_number(number: Ints) -> list[Ints]:
     """Return the indices of each number, ascending."""
     order = np.argsort(number, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(number[order])) + 1) if number.size else []
@@ -77,7 +77,7 @@ def _levels(held: pl.DataFrame, group: Ints, name: str) -> dict[int, Levels]:
     amount = held[name].cast(pl.Float64).to_numpy()
     begin, end = held["held_from_c"].to_numpy(), held["held_until_c"].to_numpy()
     found = {}
-    for some in _alike(group):
+    for some in _indices_by_number(group):
         if group[some[0]] >= 0 and not np.isnan(amount[some]).any():
             at = np.concatenate([begin[some], end[some]])
             times = np.unique(at)

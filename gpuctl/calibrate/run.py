@@ -142,7 +142,7 @@ def calibrate(
         search = Search(few, replays.cost(take(workload, np.arange(jobs))), max(int(left), 1))
         best = search.best(starts, across)
         starts, across = [best, {}], []
-    return _held_against(
+    return _compare_rules(
         workload,
         cluster,
         policy,
@@ -256,7 +256,7 @@ def _quota(queues: tuple[str, ...], cluster: Cluster, rules: Rules, known: Hints
     return np.maximum(quota, known.largest)
 
 
-def _held_against(
+def _compare_rules(
     workload: Workload, cluster: Cluster, policy: str, best: Rules, *, fixed: Rules, known: Hints, trials: int,
     found: float, fitted: float, count: int, resources: tuple[str, ...],
 ) -> Fit:  # fmt: skip

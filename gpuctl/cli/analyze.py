@@ -246,18 +246,18 @@ def _wanted(tables: Sequence[str], *, first: bool, whole: bool, drawing: bool) -
 
         return SHOWN
     if drawing:
-        from gpuctl.analyze.registry import known
+        from gpuctl.analyze.registry import all_analyses
         from gpuctl.reports.terminal.pictures import drawn_from
 
-        return (*tables, *(name for name in drawn_from(tables) if name in known()))
+        return (*tables, *(name for name in drawn_from(tables) if name in all_analyses()))
     return tuple(tables)
 
 
 def _shown_somewhere(result: Analysis) -> list[str]:
     """The tables that a screen or a page shows: what JSON has unless more is asked for."""
-    from gpuctl.analyze.registry import known
+    from gpuctl.analyze.registry import all_analyses
 
-    queries = known()
+    queries = all_analyses()
     return [each.name for each in result.tables if each.name not in queries or not queries[each.name].only_exported]
 
 

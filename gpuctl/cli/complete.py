@@ -22,9 +22,9 @@ def tables(context: typer.Context, incomplete: str) -> list[str]:
         return _beginning(LESSONS_GIVE, incomplete)
     if context.info_name != "analyze":
         return []
-    from gpuctl.analyze.registry import known
+    from gpuctl.analyze.registry import all_analyses
 
-    return _beginning(known(), incomplete)
+    return _beginning(all_analyses(), incomplete)
 
 
 def sections(context: typer.Context, incomplete: str) -> list[str]:

@@ -167,10 +167,10 @@ def check_named(
     Raises:
         InputError: one is empty, junk, or lacks a column that it needs.
     """
-    from gpuctl.ingest.pipeline.input_kinds import check_known
+    from gpuctl.ingest.pipeline.input_kinds import check_formats
     from gpuctl.ingest.pipeline.registry import formats_for
 
-    check_known([p for p in paths if not is_store(p)], formats_for(columns, cumulative=cumulative), kinds)
+    check_formats([p for p in paths if not is_store(p)], formats_for(columns, cumulative=cumulative), kinds)
 
 
 def fell_short(report: IngestReport | None, paths: Sequence[Path]) -> bool:

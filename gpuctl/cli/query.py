@@ -176,14 +176,14 @@ def analyses(
 
     The tables of gpuctl replay are in docs/how-to/replay.md; gpuctl tables lists those that SQL can read.
     """
-    from gpuctl.analyze.registry import known, named
+    from gpuctl.analyze.registry import all_analyses, named
 
     options = settings(context)
     as_json = as_json or options.json
     if check is not None:
         _checked(named(named_to_check(name, "analysis", "gpuctl analyses NAME --check STORE")), check, as_json=as_json)
         return
-    found = list(known().values()) if name is None else [named(name)]
+    found = list(all_analyses().values()) if name is None else [named(name)]
     if as_json:
         print_json([_description(query) for query in found])
     elif name is None:

@@ -109,7 +109,7 @@ def report(
     shape, output, table = shown.shape(given), shown.output, shown.table
     from gpuctl.reports.conditions import parse
     from gpuctl.reports.export.document import read_document
-    from gpuctl.reports.report import earlier, failed, known_metrics, labelled, summarize
+    from gpuctl.reports.report import all_metrics, earlier, failed, labelled, summarize
     from gpuctl.reports.screens.report import screen as screen_of
 
     command = command_line()
@@ -118,7 +118,7 @@ def report(
         {"--metrics": metrics, "--list": list_kept}, {**written, "--fail-if": fail_if, "--baseline": baseline}
     )
     if metrics:
-        print_result(known_metrics(command), shape, output, table, given)
+        print_result(all_metrics(command), shape, output, table, given)
         return
     if not paths:
         raise UsageError("nothing to report", hint="name results written with --json, a trace store, or logs")

@@ -265,7 +265,7 @@ def synth(  # noqa: PLR0917 - Typer passes options by name
         write_atomically(
             output, lambda file: job_files.csv(made, file) if kind == "csv" else job_files.swf(made, monday, file)
         )
-    result = tables.made(found, made, wanted, (), command_line(), card=card)
+    result = tables.synthesis_result(found, made, wanted, (), command_line(), card=card)
     print_result(result, shape, None, None, given)
     announce_written((output,), given)
 

@@ -27,7 +27,7 @@ log, a program or another file says in its own words, ``name`` and ``value`` any
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
-def known_kind(word: str) -> Kind:
+def kind_named(word: str) -> Kind:
     """Return the kind of that name, as read from a file; ``value`` for one that only a newer gpuctl has."""
     return next((kind for kind in KINDS if kind == word), "value")
 
@@ -166,7 +166,7 @@ def untrusted(text: str) -> Note:
     return text if isinstance(text, Note) else named("text", text)
 
 
-def is_foreign(text: Note) -> bool:
+def is_untrusted(text: Note) -> bool:
     """Return whether a note is one text of unknown origin, without literal text."""
     return text.named == (Span(0, len(text), "text"),)
 

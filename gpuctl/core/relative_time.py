@@ -20,7 +20,7 @@ def is_relative(seconds: float) -> bool:
     return 0 <= seconds < BEFORE_S
 
 
-def shown(seconds: float) -> str:
+def day_and_time(seconds: float) -> str:
     """Return ``day 12 03:04:05``: whole days since the start, and the time since then."""
     whole = int(seconds)
     hours, rest = divmod(whole % DAY_S, 3600)
@@ -29,8 +29,8 @@ def shown(seconds: float) -> str:
 
 
 def without_date(time: datetime) -> str | None:
-    """Return a relative time as `shown` formats it; None for a time with a date."""
+    """Return a relative time as `day_and_time` formats it; None for a time with a date."""
     from datetime import UTC
 
     stamp = (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
-    return shown(stamp) if is_relative(stamp) else None
+    return day_and_time(stamp) if is_relative(stamp) else None

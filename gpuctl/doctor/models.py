@@ -143,7 +143,7 @@ def drift(folder: Path, db: Path) -> Finding:
             log, _ = from_store(store, None)
         if log.unit != model.unit:
             raise InputError(f"its jobs are counted in {log.unit}, the model's training jobs in {model.unit}")
-        found = wait_drift.held(model, log)
+        found = wait_drift.measure_coverage(model, log)
     except GpuctlError as error:
         evidence = f"{folder}: not compared with {db}: {error.message}"
         return finding("model_drift", evidence, "give a store with only the model's cluster")

@@ -138,7 +138,7 @@ def _by_rules(matches: Sequence[Match], table: Table, facts: Facts | None) -> Ve
         matches = [match for match in matches if not (match.signature or "").startswith(LAST_WORDS)]
     crashed = _signal(known_facts) in _CRASHES or any((match.signature or "").startswith(_FATAL) for match in matches)
     found = sorted(_while_saving(_candidates(matches, table, crashed=crashed)), key=_first)
-    if not known and (_says_success(matches, table) or not any(_ended_here(candidate) for candidate in found)):
+    if not known and (_reports_success(matches, table) or not any(_ended_here(candidate) for candidate in found)):
         return Verdict(failed=False)
     blamed = {match.rank for match in matches if match.signature in _LAUNCHERS}
     found = _not_survived(found, blamed)
@@ -259,7 +259,7 @@ def _died(candidate: _Candidate) -> bool:
     return raised and not match.work_after and match.ordinary_after == 0
 
 
-def _says_success(matches: Sequence[Match], table: Table) -> bool:
+def _reports_success(matches: Sequence[Match], table: Table) -> bool:
     """Return whether a log of the attempt ends with the program's message that it succeeded."""
     return any(
         match.ordinary_after <= AT_END

@@ -127,7 +127,7 @@ class Verdict(NamedTuple):
     others: tuple[str, ...] = ()
 
 
-def shown(line: str, at: int) -> str:
+def stored_part(line: str, at: int) -> str:
     """Cut a line down to the stored part around a position."""
     begin = 0 if len(line) <= TEXT_LIMIT or at <= TEXT_LIMIT else min(at - TEXT_LIMIT // 2, len(line) - TEXT_LIMIT)
     return line[begin : begin + TEXT_LIMIT]

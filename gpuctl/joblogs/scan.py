@@ -19,7 +19,7 @@ import numpy as np
 
 from gpuctl.core.errors import InputError
 from gpuctl.joblogs import classified_endings, pattern_database, progress
-from gpuctl.joblogs.evidence import TEXT_LIMIT, Match, Scan, Step, shown
+from gpuctl.joblogs.evidence import TEXT_LIMIT, Match, Scan, Step, stored_part
 from gpuctl.joblogs.line_blocks import Block, before_traceback
 from gpuctl.joblogs.prefix import Prefix, prefix
 from gpuctl.joblogs.process_ranks import ranks_of
@@ -236,7 +236,7 @@ class _Hit(NamedTuple):
 
 
 @dataclass
-class _Found:
+class _SignatureLines:
     """The lines of one signature so far."""
 
     count: int = 0
@@ -257,7 +257,7 @@ class _Log:
         self._kinds, self._starts, self._fallback = scanner.kinds, scanner.starts, scanner.fallback
         self._on_step, self._zone = on_step, zone
         self._parser = progress.Parser(zone)
-        self._found: dict[int, _Found] = {}
+        self._found: dict[int, _SignatureLines] = {}
         self._ordinary: Counter[int | None] = Counter()
         """Ordinary lines read so far, of all (None) and of each process whose lines are marked with its rank."""
         self._step_key: tuple[object, ...] | None = None
@@ -358,7 +358,7 @@ class _Log:
             between = between[~harmless[between]]
             block.plain[rows[between]] = False
             if len(between):
-                self._found.setdefault(int(number), _Found()).count += len(between)
+                self._found.setdefault(int(number), _SignatureLines()).count += len(between)
         if self.result.step_lines > ALL_STEPS:
             most = max(1, len(block.text) * STEPS_A_BLOCK // CHUNK)
             validation = np.array([b"val" in block.text[slice(*block.bounds(row))] for row in steps], bool)
@@ -408,7 +408,7 @@ class _Log:
             weakest = min(self._fallback[n] for n in causes)
             causes = [n for n in causes if self._fallback[n] == weakest]
             block.plain[row] = False
-            text = shown(line, end - window)
+            text = stored_part(line, end - window)
             raised = 0 < line_no - self._frame <= _RAISED
             pending += [_Hit(row, n, Match(self._id(n), line_no, text, head.rank, ts=head.ts), raised) for n in causes]
         if _STEP_TIER in tiers and not tiers & set(CAUSES):
@@ -447,7 +447,7 @@ class _Log:
                 if isinstance(entry := self._entries[hit.number], Signature)
             ]
             inner = [] if classified_endings.strong(known) else self._scanner.signatures_in(one.texts)
-            head = Match("", line_no, shown(one.line, 0), one.rank, ts=one.ts)
+            head = Match("", line_no, stored_part(one.line, 0), one.rank, ts=one.ts)
             if one.ending.rank is not None:
                 head = head._replace(rank=one.ending.rank)
             added = [(entry.id, text) for entry, text in inner if decoded or entry.fallback < 2]
@@ -458,7 +458,7 @@ class _Log:
                 pending = [hit for hit in pending if id(hit) not in weaker]
             raised = one.ending.rank is None  # a launcher's message is not an exception of the rank that it blames
             for name, text in added:
-                match = head._replace(signature=name, text=shown(text, 0))
+                match = head._replace(signature=name, text=stored_part(text, 0))
                 pending.append(_Hit(one.row, self._scanner.numbers[name], match, raised))
         return [hit for hit in pending if hit.row not in ignored]
 
@@ -486,7 +486,7 @@ class _Log:
 
     def _add(self, hit: _Hit, ordinary: int) -> None:
         match = hit.match
-        found = self._found.setdefault(hit.number, _Found())
+        found = self._found.setdefault(hit.number, _SignatureLines())
         if found.last_line == match.line_no and found.count:
             return
         found.count += 1

@@ -64,10 +64,10 @@ def learn(case: Case) -> Finding:
     curves = read(case)
     if curves is None:
         return Finding(warnings=(note("No job logs a loss at three points or more: when to stop is not known."),))
-    return taught(case, curves)
+    return finding_of(case, curves)
 
 
-def taught(case: Case, curves: Curves) -> Finding:
+def finding_of(case: Case, curves: Curves) -> Finding:
     """The lesson's finding for these curves."""
     found = [(rule, stopped(rule, curves.loss, curves.gpu_s, curves.start)) for rule in RULES]
     return Finding(

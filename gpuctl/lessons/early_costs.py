@@ -14,7 +14,7 @@ from gpuctl.lessons.lesson_input import jobs_of
 from gpuctl.lessons.rules import HOUR_S
 from gpuctl.replay.engine.reasons import R_NO_RETRY
 from gpuctl.replay.models.records import SHOWS
-from gpuctl.replay.policies.philly.prerun import shown
+from gpuctl.replay.policies.philly.prerun import fails_on_one_gpu
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,7 +28,7 @@ FATES = ("caught", "later than the first run", *SHOWS[1:], "doubted", "not a fir
 """Fate of a failed attempt: a first run catches it, or it slips through, and why.
 
 A failure that shows on one GPU is *doubted* if the draw makes the classifier err
-(`gpuctl.replay.policies.philly.prerun.shown`); a try is a *first* one if all before it were caught."""
+(`gpuctl.replay.policies.philly.prerun.fails_on_one_gpu`); a try is a *first* one if all before it were caught."""
 CAUGHT, LATE, DOUBTED, NOT_FIRST, ALONE = 0, 1, 5, 6, 7
 
 
@@ -142,7 +142,7 @@ def fates(workload: Workload, known: Failures, first_s: float) -> Ints:
     owner = np.repeat(np.arange(workload.size), np.diff(workload.segment_start))
     gpus = workload.gpus[owner]
     soon = workload.segment_s <= first_s
-    seen = shown(workload, known)
+    seen = fails_on_one_gpu(workload, known)
     caught = seen & soon & (gpus > 1)
     fate = np.where(known.shows > 0, known.shows + 1, np.where(seen, np.where(soon, CAUGHT, LATE), DOUBTED))
     fate = np.where(known.reason < 0, 1 + SHOWS.index("not known"), fate)

@@ -139,7 +139,7 @@ def _answers(
         made.append((at, answer(KEY, rule.text, pairs, block, because)))
     fixed = [one for one in done if one.rule.threshold is not None]
     costs = np.stack([one.jobs.jct_s for one in fixed])
-    chosen = savings.chosen_elsewhere(costs, block, baseline=fixed.index(done[0]))
+    chosen = savings.cross_validated_rules(costs, block, baseline=fixed.index(done[0]))
     mixed = _mixed([one.jobs for one in fixed], chosen)
     text = note("best fixed rule: {rule}", rule=done[best].rule.text)
     pairs = [(base, mixed), *((end[0].jobs, end[1].jobs) for end in ends)]

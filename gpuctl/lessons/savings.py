@@ -105,7 +105,7 @@ def hull(central: Estimate, others: Sequence[Estimate]) -> Estimate:
     return Estimate(central.value, min(lows), max(highs))
 
 
-def chosen_elsewhere(costs: Floats, block: Ints, *, baseline: int) -> Ints:
+def cross_validated_rules(costs: Floats, block: Ints, *, baseline: int) -> Ints:
     """Return each job's rule if rules were selected on the blocks that do not contain it.
 
     Choosing the best of several rules and scoring it on the same jobs flatters it; here no job influences the choice of

@@ -86,7 +86,7 @@ def measure(use: Use) -> Slowdowns:
     y = use.pct[gang] / (1 - share * (1 - (shared.estimate.value or 1.0)))
     two = np.stack([level == 1, level == 2], axis=1).astype(np.float64)
     cluster_of, kind = _clusters(user, like, (level > 0).astype(np.int64))
-    likeness, alike = _alike(y, two, use.job[gang], like, cluster_of, named=bool(use.named[gang].all()))
+    likeness, alike = _similarity(y, two, use.job[gang], like, cluster_of, named=bool(use.named[gang].all()))
     first = alike(np.ones(y.size, bool))
     by_size: dict[tuple[str, int], Ratio] = {}
     for number, name in enumerate(SIZES):
@@ -99,7 +99,7 @@ def measure(use: Use) -> Slowdowns:
     )
 
 
-def _alike(
+def _similarity(
     y: Floats, two: Floats, job: Ints, like: Ints, cluster: Ints, *, named: bool
 ) -> tuple[str, Callable[[NDArray[np.bool_]], list[Ratio]]]:
     """Return the criterion of similarity, and a function for the ratios of some attempts."""

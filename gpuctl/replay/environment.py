@@ -104,7 +104,7 @@ class Replay(gymnasium.Env[Any, Any]):  # type: ignore[misc]
         made: int = 100,
         seed: int = 0,
     ) -> None:
-        found = made_up(made, seed) if jobs is None else jobs
+        found = synthetic_day(made, seed) if jobs is None else jobs
         self.workload = read_jobs(found) if isinstance(found, (str, Path)) else found
         self.cluster = parse_cluster(cluster, self.workload) if isinstance(cluster, str) else cluster
         check(self.workload, self.cluster)
@@ -262,7 +262,7 @@ class Replay(gymnasium.Env[Any, Any]):  # type: ignore[misc]
         return found
 
 
-def made_up(jobs: int, seed: int) -> Workload:
+def synthetic_day(jobs: int, seed: int) -> Workload:
     """Jobs of a synthetic day: more by day than by night, most of them small and short."""
     draw = np.random.Generator(np.random.PCG64(seed))
     mean_s = 600.0

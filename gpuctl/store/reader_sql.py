@@ -69,7 +69,7 @@ def in_years(frame: pl.DataFrame) -> pl.DataFrame:
     return frame
 
 
-def _known_kind(name: str, kind: Any) -> str:
+def _common_type(name: str, kind: Any) -> str:
     """Return a column in a type that every output has: seconds for intervals, text for unknown types."""
     column = '"' + name.replace('"', '""') + '"'
     known = _KINDS.fullmatch(str(kind).removesuffix("[]"))
@@ -96,4 +96,4 @@ def relation(con: duckdb.DuckDBPyConnection, sql: str, params: Mapping[str, Any]
     twice = [name for k, name in enumerate(relation.columns) if name in relation.columns[:k]]
     if twice:
         raise UsageError(f"the SQL returns two columns {twice[0]!r}", hint="name one of them with AS")
-    return relation.project(", ".join(map(_known_kind, relation.columns, relation.types)))
+    return relation.project(", ".join(map(_common_type, relation.columns, relation.types)))

@@ -106,7 +106,7 @@ class Rules:
         )
 
 
-def shown(rule: Rule, features: Sequence[str]) -> str:
+def rule_line(rule: Rule, features: Sequence[str]) -> str:
     """Return a rule as a line."""
     return f"{conditions_of(rule, features)} -> {_result(rule)}"
 
@@ -127,7 +127,7 @@ def _result(rule: Rule) -> str:
 def text_of(rules: Rules, remarks: Sequence[str] = ()) -> str:
     """Return all rules as text that `read_text` reads back as the same rules."""
     return "".join(
-        f"{line}\n" for line in (*(f"# {r}" for r in remarks), *(shown(r, rules.features) for r in rules.rules))
+        f"{line}\n" for line in (*(f"# {r}" for r in remarks), *(rule_line(r, rules.features) for r in rules.rules))
     )
 
 

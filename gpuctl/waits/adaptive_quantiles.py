@@ -126,7 +126,7 @@ def follow(
     return found, tuple(map(tuple, now.tolist()))
 
 
-def looked_up(curves: Floats, levels: Levels, group: Ints) -> Floats:
+def answers_at(curves: Floats, levels: Levels, group: Ints) -> Floats:
     """Return the seconds at each of `ANSWERED` of jobs with constant levels [jobs, ANSWERED]."""
     found = np.empty((group.size, len(ANSWERED)))
     for row, own in enumerate(levels):

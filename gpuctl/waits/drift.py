@@ -43,7 +43,7 @@ class HeldShare:
         return self.jobs >= FEWEST and not HOLDS[0] <= self.followed_pct <= HOLDS[1]
 
 
-def held(model: Model, log: WaitLog) -> HeldShare:
+def measure_coverage(model: Model, log: WaitLog) -> HeldShare:
     """Evaluate a model on the jobs of a log after its training data.
 
     Args:
@@ -63,7 +63,7 @@ def held(model: Model, log: WaitLog) -> HeldShare:
     new, curves, group = new[answered], curves[:, answered], group[answered]
     levels = model.levels[model.method]
     followed, _ = adaptive_quantiles.follow(curves, (log.ready_s[new], log.leave_s[new]), levels, group)
-    return _held(log, new, adaptive_quantiles.looked_up(curves, levels, group), followed)
+    return _held(log, new, adaptive_quantiles.answers_at(curves, levels, group), followed)
 
 
 def _held(log: WaitLog, new: NDArray[np.int64], saved: Floats, followed: Floats) -> HeldShare:

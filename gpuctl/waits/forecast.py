@@ -76,7 +76,7 @@ def forecast(model: Model, jobs: pl.DataFrame, log: WaitLog | None = None) -> li
         jobs = jobs.with_columns(submit_s=pl.lit(None, pl.Float64))
     jobs = jobs.with_columns(pl.col("submit_s").fill_null(now) if now is not None else pl.col("submit_s"))
     rows = job_table.describe(jobs, size=size, zone=model.zone, clock=model.clock)
-    queues = known_queues(model, log)
+    queues = started_queues(model, log)
     queries = rows.select("size", "time_limit_s", "queue").iter_rows()
     why = [unanswerable(model, size_, limit_s, queue, queues) for size_, limit_s, queue in queries]
     at = rows["submit_s"].to_numpy()
@@ -183,7 +183,7 @@ def _own_places(log: WaitLog, queries: pl.DataFrame, at: Floats) -> NDArray[np.i
     )
 
 
-def known_queues(model: Model, log: WaitLog | None) -> frozenset[str]:
+def started_queues(model: Model, log: WaitLog | None) -> frozenset[str]:
     """Return the queues in which jobs have started, according to the model and a current log."""
     return frozenset(model.queues) | frozenset(log.queues if log is not None else ())
 

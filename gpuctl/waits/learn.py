@@ -173,7 +173,7 @@ def train(
     report_step("trying orders of the queue", 0, STEPS)
     order, runs = _simulated_as(log, parts[1], cuts)
     wanted = _to_simulate(log, picked, cuts[1], runs.effort)
-    seen = _seen(log, order, runs.run_curves, (picked, wanted), report_step)
+    seen = _method_inputs(log, order, runs.run_curves, (picked, wanted), report_step)
     early = [
         _fitted(log, seen, picked, cut, partial(report_step, f"fitting, {k} of 3", 20 + 20 * k, STEPS))
         for k, cut in enumerate(cuts[1:], 1)
@@ -300,7 +300,7 @@ def _simulated_as(log: WaitLog, part: Mask, cuts: list[float]) -> tuple[str, Run
     order = min(error, key=lambda name: error[name])
     rows = run_times.rows_of(log)
     names = limit_share.names(rows)
-    seen = limit_share.seen(rows, names)
+    seen = limit_share.submission_features(rows, names)
     fitted = [run_times.fit(log, seen, names, cuts[0])]
     by_trees = np.inf
     if fitted[0] is not None:
@@ -337,7 +337,7 @@ def _to_simulate(log: WaitLog, picked: Mask, half: float, effort: float) -> Mask
     return _spread(early, most // 3) | _spread(late, most - most // 3)
 
 
-def _seen(
+def _method_inputs(
     log: WaitLog,
     order: str,
     run_curves: Floats | None,
@@ -402,7 +402,7 @@ def _fitted(
 ) -> dict[str, Method]:
     """Fit the methods to waits of selected jobs that had ended at an instant."""
     progress()
-    mask, weight = _known(log, picked, cut)
+    mask, weight = _ended_waits(log, picked, cut)
     wait = log.wait_s[mask]
     answered = ~np.isnan(seen[SIMULATED][mask, 0])
     if answered.sum() < FEWEST:
@@ -419,7 +419,7 @@ BLENDED = (*features.ALL, *forward.FEATURES)
 """What the trees of `BLEND` look at."""
 
 
-def _known(log: WaitLog, picked: Mask, cut: float) -> tuple[Mask, Floats]:
+def _ended_waits(log: WaitLog, picked: Mask, cut: float) -> tuple[Mask, Floats]:
     """Return the jobs whose waits had ended at an instant, and their weights: long waits are missing more often."""
     part = picked & (log.started | np.isinf(log.leave_s)) & (log.ready_s < cut)
     mask = part & (log.leave_s < cut)

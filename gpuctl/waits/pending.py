@@ -11,9 +11,9 @@ import polars as pl
 from gpuctl.core.notes import Note, note
 from gpuctl.predictors import job_table
 from gpuctl.waits import adaptive_quantiles, features, forward, learn, quantiles, run_times
-from gpuctl.waits.forecast import NONE_, TOLD, Forecast, known_queues, unanswerable
+from gpuctl.waits.forecast import NONE_, TOLD, Forecast, started_queues, unanswerable
 from gpuctl.waits.forward_kernel import HORIZON_S
-from gpuctl.waits.queue_snapshot import CLOCK_S, LATER, on_clock, taken_on_clock
+from gpuctl.waits.queue_snapshot import CLOCK_S, LATER, on_clock, snapshot_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -68,10 +68,10 @@ def of_all(
     open_ = np.flatnonzero(~log.started & np.isinf(log.leave_s))
     load = np.repeat(adaptive_quantiles.loads(log, np.array([log.taken_s])), which.size)
     curves = forward.curves(samples)
-    forecast_s = adaptive_quantiles.looked_up(
+    forecast_s = adaptive_quantiles.answers_at(
         curves, model.levels[learn.SIMULATED], adaptive_quantiles.groups(curves, load)
     )
-    queues = known_queues(model, log)
+    queues = started_queues(model, log)
     simulated = {int(j): k for k, j in enumerate(which.tolist())}
     names, found = log.rows["job"].to_list(), {}
     for j in open_.tolist():
@@ -145,22 +145,22 @@ def without_accounting(model: Model, snapshot: Snapshot) -> list[Forecast]:
         pl.DataFrame([rows[each.job] for each in listed], schema=jobs.schema), size=size, zone=model.zone, clock=clock
     )
     curves = model.job_only.curves(features.of_jobs(described)) if listed else np.empty((len(quantiles.LEVELS), 0))
-    now = taken_on_clock(snapshot, clock)
+    now = snapshot_time(snapshot, clock)
     found = {}
     for k, each in enumerate(listed):
         row = described.row(k, named=True)
-        why = unanswerable(model, row["size"], row["time_limit_s"], row["queue"], known_queues(model, None))
+        why = unanswerable(model, row["size"], row["time_limit_s"], row["queue"], started_queues(model, None))
         eligible = rows[each.job]["eligible_s"]
         ready = row["submit_s"] if eligible is None or eligible > now else max(eligible, row["submit_s"])
         waited = max(now - ready, 0.0)
-        answers: tuple[float, ...] = () if why else _given_waited(curves[:, k : k + 1], model.job_only.levels, waited)
+        answers: tuple[float, ...] = () if why else _beyond_elapsed(curves[:, k : k + 1], model.job_only.levels, waited)
         if not answers and not why:
             why = note("it has waited longer than such jobs did")
         found[each.job] = Forecast(each.job, ready, answers, learn.JOB_ONLY if answers else NONE_, why or blind, waited)
     return [_as_listed(each, found.get(each.job), snapshot) for each in snapshot.waiting]
 
 
-def _given_waited(curve: Floats, levels: tuple[float, ...], waited_s: float) -> tuple[float, ...]:
+def _beyond_elapsed(curve: Floats, levels: tuple[float, ...], waited_s: float) -> tuple[float, ...]:
     """Return quantiles of a wait that exceeds `waited_s`; empty: it exceeds nearly all."""
     grid, full = quantiles.whole(curve)
     passed = float(np.interp(math.log1p(waited_s), full[:, 0], grid)) if waited_s > 0 else 0.0

@@ -127,7 +127,7 @@ def from_store(store: Store, cluster: str | None, queue: Snapshot | None = None)
     if queue is None:
         return _limited(store, latest(log_of(name, jobs, zone=zone, clock=clock))), ()
     jobs, found = queue_snapshot.merged(jobs, queue, clock, name)
-    log = log_of(name, jobs, zone=zone, clock=clock, taken_s=queue_snapshot.taken_on_clock(queue, clock))
+    log = log_of(name, jobs, zone=zone, clock=clock, taken_s=queue_snapshot.snapshot_time(queue, clock))
     return _limited(store, latest(log)), found
 
 

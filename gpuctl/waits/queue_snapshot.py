@@ -309,7 +309,7 @@ def on_clock(snapshot: Snapshot, zone: str) -> pl.DataFrame:
     return jobs.with_columns(_shifted(jobs[c], zone).alias(c) for c in ("submit_s", "eligible_s", "start_s", "end_s"))
 
 
-def taken_on_clock(snapshot: Snapshot, zone: str) -> float:
+def snapshot_time(snapshot: Snapshot, zone: str) -> float:
     """Return the time of a queue, by the clock of a zone."""
     return float(_shifted(pl.Series([snapshot.taken_s]), zone)[0])
 

@@ -117,7 +117,7 @@ def for_queries(shares: Shares | None, log: WaitLog, queries: WaitQueries | None
     matter = np.ones(place.size, np.bool_)
     matter[:jobs] = (log.end_s >= now) | (log.ready_s >= now - LOOKED_BACK_S)
     run_curves = nothing(place.size)
-    run_curves[matter] = shares.answer(limit_share.seen(rows, shares.features)[place[matter]])
+    run_curves[matter] = shares.answer(limit_share.submission_features(rows, shares.features)[place[matter]])
     return run_curves[:jobs], run_curves[jobs:]
 
 

@@ -121,7 +121,7 @@ def wilson(share_pct: float | None, count: int) -> tuple[float | None, float | N
     return 100 * (middle - half), 100 * (middle + half)
 
 
-def held(forecast_s: Floats, wait_s: Floats, load: Floats) -> pl.DataFrame:
+def coverage_table(forecast_s: Floats, wait_s: Floats, load: Floats) -> pl.DataFrame:
     """Return nominal and actual coverage of each level, % of the waits: the columns of ``wait_calibration``."""
     third = load_levels(load)
     rows = []

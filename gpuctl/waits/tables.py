@@ -230,7 +230,7 @@ def _calibration(trained: TrainedModel) -> ResultTable:
             Column("below_pct", "%", "Jobs that waited less."),
             Column("up_to_pct", "%", "Jobs that waited no longer."),
         ),
-        frame=scores.held(forecast_s, tested["wait_s"].to_numpy(), tested["load"].to_numpy()),
+        frame=scores.coverage_table(forecast_s, tested["wait_s"].to_numpy(), tested["load"].to_numpy()),
         detail=True,
         charts=(
             "bands name=chart-wait-calibration x=promised_pct y=held_pct,below_pct,up_to_pct series=load lead=yes "

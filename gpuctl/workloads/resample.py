@@ -248,7 +248,7 @@ def _weeks(model: Resampling, rng: Generator, begin: float, intensity: Intensity
         chosen = (rng.random(pieces + 2) < np.clip(wanted[: pieces + 2] - layer, 0, 1))[place]
         rows = np.flatnonzero(chosen)
         submit = begin + jobs.submit_s[rows] + (place - piece)[rows] * WEEK_S
-        parts.append((rows, submit, _again(jobs, rows, layer)))
+        parts.append((rows, submit, _renumber_users(jobs, rows, layer)))
     return *_joined(parts), length, begin + first * DAY_S + length
 
 
@@ -262,7 +262,7 @@ def _runs(model: Resampling, rng: Generator, begin: float, intensity: Intensity)
     gaps = np.append(np.diff(jobs.submit_s), mean)[rows]
     factor = float(intensity(np.array([int(begin // WEEK_S)]))[0])
     before = np.cumsum(gaps / max(factor, 1e-9))
-    return rows, begin + np.append(0.0, before[:-1]), _again(jobs, rows, 0), float(before[-1]), np.inf
+    return rows, begin + np.append(0.0, before[:-1]), _renumber_users(jobs, rows, 0), float(before[-1]), np.inf
 
 
 def _layers(wanted: Floats) -> int:
@@ -270,7 +270,7 @@ def _layers(wanted: Floats) -> int:
     return max(int(np.ceil(wanted.max() - 1e-9)), 1)
 
 
-def _again(jobs: Jobs, rows: Ints, layer: int) -> Ints:
+def _renumber_users(jobs: Jobs, rows: Ints, layer: int) -> Ints:
     """Renumber users of a layer: users repeated in another layer count as different ones."""
     user = jobs.user[rows]
     return np.asarray(np.where(user < 0, -1, user + layer * (int(jobs.user.max()) + 1)), np.int64)

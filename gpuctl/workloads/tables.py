@@ -279,7 +279,7 @@ _LAWS = (
 )
 
 
-def made(
+def synthesis_result(
     model: Model,
     jobs: Jobs,
     wanted: Synthesis,
@@ -337,7 +337,7 @@ def made(
         comparison,
         command,
         tuple(sources),
-        warnings=(*_unlike(card or {}), *_made_warnings(model, jobs, wanted)),
+        warnings=(*_unlike(card or {}), *_synthesis_warnings(model, jobs, wanted)),
     )
 
 
@@ -368,7 +368,7 @@ def _measures_unlike(unlike: int, every: int, some: Note) -> Note:
     )
 
 
-def _made_warnings(model: Model, jobs: Jobs, wanted: Synthesis) -> tuple[Note, ...]:
+def _synthesis_warnings(model: Model, jobs: Jobs, wanted: Synthesis) -> tuple[Note, ...]:
     told = []
     if jobs.unit != "gpu":
         told.append(note("The column num_gpus counts {unit}.", unit=literal(UNITS[jobs.unit])))

@@ -233,7 +233,7 @@ def over_time(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
         frame: the rows to draw.
     """
     heads = headings(table)
-    known = _known_together(frame.drop_nulls(chart.x), chart.levels)
+    known = _common_columns(frame.drop_nulls(chart.x), chart.levels)
     remarks = tuple(f"{heads[c]}: not known." for c in chart.levels if c not in known)
     rows = frame.select(chart.x, *known).drop_nulls().sort(chart.x)
     remarks += remark_without(frame.height - rows.height)
@@ -273,7 +273,7 @@ def over_time(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
     return Sketch(figure, tuple(keys), " ".join(words), remarks, tuple(panels), ("", "measure", chart.x, "value"))
 
 
-def _known_together(frame: pl.DataFrame, columns: tuple[str, ...]) -> list[str]:
+def _common_columns(frame: pl.DataFrame, columns: tuple[str, ...]) -> list[str]:
     """Return the columns with values in the same rows as the previous ones: a log may lack the total of GPUs."""
     together: list[str] = []
     for column in columns:

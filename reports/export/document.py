@@ -12,7 +12,7 @@ from gpuctl import __version__
 from gpuctl.core.charts import declared
 from gpuctl.core.errors import InputError
 from gpuctl.core.file_io import read_whole
-from gpuctl.core.notes import Note, Span, known_kind, named, untrusted
+from gpuctl.core.notes import Note, Span, kind_named, named, untrusted
 from gpuctl.core.results import Analysis, Column, ResultTable, SourceInfo
 from gpuctl.core.storable_text import storable
 from gpuctl.queries.sections import FORMER_NAMES
@@ -272,7 +272,7 @@ def _note(value: object, spans: object, place: str) -> Note:
     for one in _list(spans, f"names of {place}"):
         match one:
             case [int(begin), int(end), str(kind)] if (found[-1].end if found else 0) <= begin < end <= len(text):
-                found.append(Span(begin, end, known_kind(kind)))
+                found.append(Span(begin, end, kind_named(kind)))
             case _:
                 raise _NotOursError(f"names of {place} has {str(one)[:80]}, expected [begin, end, kind] in order")
     return Note(text, tuple(found))

@@ -24,7 +24,7 @@ import polars as pl
 
 from gpuctl.core.errors import InputError
 from gpuctl.core.file_io import read_whole
-from gpuctl.core.notes import NONE, Note, counted, is_foreign, note, untrusted
+from gpuctl.core.notes import NONE, Note, counted, is_untrusted, note, untrusted
 from gpuctl.core.states import State
 from gpuctl.reports.conditions import RESULT, rekeyed, relabelled
 from gpuctl.reports.privacy.names import COMMANDS, KNOWN_FILES, LINES, MARKERS, NAMES, NUMBERED, ROLES, UNMASKED, WORDS
@@ -138,7 +138,7 @@ def anonymised(analysis: Analysis, pseudonyms: Pseudonyms) -> Analysis:
             "anonymised": text,
         },
         command=command(analysis.command),
-        warnings=_shown(analysis.warnings, pseudonyms),
+        warnings=_without_names(analysis.warnings, pseudonyms),
     )
 
 
@@ -161,9 +161,9 @@ def _key(key: str, pseudonyms: Pseudonyms) -> str:
     return pseudonymous(key, pseudonyms) if isinstance(key, Note) else key
 
 
-def _shown(texts: Sequence[str], pseudonyms: Pseudonyms) -> tuple[Note, ...]:
+def _without_names(texts: Sequence[str], pseudonyms: Pseudonyms) -> tuple[Note, ...]:
     """Return sentences without names; texts of unknown origin are counted instead."""
-    known = [text for text in map(untrusted, texts) if not is_foreign(text)]
+    known = [text for text in map(untrusted, texts) if not is_untrusted(text)]
     shown = tuple(pseudonymous(text, pseudonyms) for text in known)
     left = len(texts) - len(known)
     if not left:
@@ -196,9 +196,9 @@ def _table(table: ResultTable, pseudonyms: Pseudonyms, clusters: Mapping[str, No
     return replace(
         table,
         population=note("Left out: positions of names are unknown.")
-        if is_foreign(population)
+        if is_untrusted(population)
         else pseudonymous(population, pseudonyms),
-        notes=_shown(table.notes, pseudonyms),
+        notes=_without_names(table.notes, pseudonyms),
         sentences=tuple(sentences.values()),
         frame=_sorted(table, frame, changed),
     )

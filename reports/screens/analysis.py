@@ -310,7 +310,7 @@ def _suspect_nodes(analysis: Analysis) -> Line | None:
         for row in bad[:3]
     ]
     more = f"; and {len(bad) - len(listed)} more" if len(bad) > len(listed) else ""
-    text = "; ".join(listed) + more if listed else _none_shown(every)
+    text = "; ".join(listed) + more if listed else _no_bad_node(every)
     return Line("Suspect nodes", text, lines=2)
 
 
@@ -336,7 +336,7 @@ def _interruptions(analysis: Analysis) -> Line | None:
     return Line("Interruptions", text, lines=2)
 
 
-def _none_shown(every: Sequence[Row]) -> str:
+def _no_bad_node(every: Sequence[Row]) -> str:
     """Return that no node is shown to be bad, and how bad one would have to be to be detected."""
     times = sorted(row["detectable"] if known(row.get("detectable")) else math.inf for row in every)
     least = times[len(times) // 2]

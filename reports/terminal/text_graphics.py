@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from gpuctl.core.numbers import lasting
-from gpuctl.core.relative_time import is_relative, shown
+from gpuctl.core.relative_time import day_and_time, is_relative
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -250,7 +250,7 @@ def moment(time: float, *, calendar: bool) -> str:
     if not calendar:
         return lasting(time)
     if is_relative(time):
-        return shown(time)
+        return day_and_time(time)
     try:
         return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M} UTC"
     except (OverflowError, ValueError, OSError):

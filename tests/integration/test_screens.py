@@ -241,7 +241,7 @@ def test_a_table_alone_is_as_among_all(whole: dict[str, Analysis], stores: dict[
         chosen = JobFilter(user=(user,))
         together = {table.name: table for table in analyze(store, Options(filter=chosen)).tables}
         assert together["overview"].frame["jobs"].item() > 1
-        for name in registry.known():
+        for name in registry.all_analyses():
             [alone] = analyze(store, Options(tables=(name,), filter=chosen)).tables
             if name in together:
                 assert alone.frame.equals(together[name].frame), name

@@ -198,10 +198,10 @@ def generate(  # noqa: PLR0917 - Typer passes options by name
         raise UsageError("the output file is missing", hint="gpuctl deferrable generate -o DIR")
     check_outputs(context, {}, {"--output": output})
     from gpuctl.research.deferrable.cases import write_case
-    from gpuctl.research.deferrable.generator import Made
+    from gpuctl.research.deferrable.generator import CaseSettings
     from gpuctl.research.deferrable.generator import generate as make
 
-    case = make(Made(seed, load, days, gpus, on_demand))
+    case = make(CaseSettings(seed, load, days, gpus, on_demand))
     write_case(case, output)
     message(f"{len(case.ids):,} deferrable jobs, {case.horizon:,} slots, {case.total:,} GPUs", quiet=given.quiet)
     announce_written((output,), given)
@@ -274,7 +274,7 @@ def train(  # noqa: PLR0917 - Typer passes options by name
             needed(name, "--algo ppo")
     card.check_place(model)
     if folder is None:
-        lessons = training.made_up(_loads(loads), 14 if algo is Algorithm.ES else PPO_DAYS)
+        lessons = training.generated_cases(_loads(loads), 14 if algo is Algorithm.ES else PPO_DAYS)
     else:
         from gpuctl.research.deferrable.cases import read_case
 

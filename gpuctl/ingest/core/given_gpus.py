@@ -77,7 +77,7 @@ def read_gpus_per_node(text: str) -> GpusPerNode:
     return GpusPerNode(alike.pop() if len(alike) == 1 else None, named)
 
 
-def is_given(store: Store, cluster: str) -> bool:
+def has_user_gpus(store: Store, cluster: str) -> bool:
     """Whether the store has GPUs per node that the user gave for a cluster."""
     return bool(store.value("SELECT EXISTS (FROM given_gpus WHERE cluster = $cluster)", {"cluster": cluster}))
 

@@ -146,7 +146,7 @@ _IDENTITY = ("queue", "user", "submit_ts", "start_ts", "end_ts", "state", "gpus"
 """Columns in which two rows of one job agree, where both have a value."""
 
 
-def known_jobs(sink: Sink, jobs: Sequence[str]) -> set[str]:
+def stored_jobs(sink: Sink, jobs: Sequence[str]) -> set[str]:
     """Find which of these jobs the store has for the sink's cluster; for formats that compare rows themselves."""
     sql = "SELECT job FROM jobs WHERE cluster = $cluster AND job IN (SELECT unnest($jobs::VARCHAR[]))"
     return set(sink.query(sql, {"cluster": sink.cluster, "jobs": list(jobs)})["job"])

@@ -15,7 +15,7 @@ from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.read.csv_header import first_line
 from gpuctl.ingest.read.streams import peeked
 from gpuctl.ingest.traces import gavel
-from gpuctl.ingest.traces.jobs import Jobs, jobs_to_come
+from gpuctl.ingest.traces.jobs import Jobs, unrun_jobs
 from gpuctl.ingest.traces.table import Column, JobTable
 
 _COLUMNS = {
@@ -40,7 +40,7 @@ def _table(width: int) -> JobTable:
         columns=_COLUMNS | ({"duration": Column("work_s", "number", needed=True)} if timed else {}),
         names=_WIDTHS[width],
         separator="\t",
-        derive={"job": "cast(line - 1 as varchar)", **jobs_to_come("work_s" if timed else None)},
+        derive={"job": "cast(line - 1 as varchar)", **unrun_jobs("work_s" if timed else None)},
         quirks={} if timed else {"work_in_steps": "true"},
     )
 

@@ -14,7 +14,7 @@ from gpuctl.core.errors import InputError
 from gpuctl.core.line_reader import CUT_OFF
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.read.pieces import PIECE, torn_off, whole_lines
-from gpuctl.ingest.telemetry.node_names import whose
+from gpuctl.ingest.telemetry.node_names import origin_of
 from gpuctl.ingest.telemetry.recorder import BLANK, BLANK_ENERGY, MOST, Identity, Recorder
 
 _STAMP = re.compile(r"(\d{8})T?(\d{6})Z\.(\d{1,5}(?:\.\d{1,3})?)s(?![0-9A-Za-z])", re.ASCII)
@@ -35,7 +35,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     place = getattr(stream, "place", None)
     name = (place.path if place is not None else str(getattr(stream, "name", "") or "")).rpartition("/")[2]
     stamp = _STAMP.search(name)
-    machine = whose(stream, sink).machine
+    machine = origin_of(stream, sink).machine
     if stamp is None or machine is None:
         raise InputError(
             "rows have no time, and the file's name has no start, interval and node",

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.telemetry.local_stamps import LocalStamps
-from gpuctl.ingest.telemetry.node_names import whose
+from gpuctl.ingest.telemetry.node_names import origin_of
 from gpuctl.ingest.telemetry.recorder import MOST
 
 _JOB = re.compile(r"statistics for job: (\S{1,64}?)\.?\s*$", re.MULTILINE)
@@ -40,7 +40,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
         what = "a summary of all GPUs" if _SUMMARY.search(text) else "no GPU"
         raise InputError(f"has {what}", hint="record it with -v: dcgmi stats -v -j JOB")
     stamps = LocalStamps(sink.timezone)
-    machine, name = whose(stream, sink).machine, _number_of(job[1], sink)
+    machine, name = origin_of(stream, sink).machine, _number_of(job[1], sink)
     rows = []
     for begin, end in zip(starts, [*starts[1:], len(text)], strict=True):
         sink.seen()

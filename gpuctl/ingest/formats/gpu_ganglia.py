@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.core.format import Format, Place, Sink
-from gpuctl.ingest.telemetry.node_names import whose
+from gpuctl.ingest.telemetry.node_names import origin_of
 from gpuctl.ingest.telemetry.recorder import Identity, Recorder, cleaned, fault
 
 _METRICS = {"util": "util", "fb_memory": "mem_mb", "power_usage_report": "power_w"}
@@ -34,7 +34,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     place = getattr(stream, "place", None)
     path = place.path if place is not None else str(getattr(stream, "name", ""))
     found = _PATH.search(path)
-    machine = whose(stream, sink).machine
+    machine = origin_of(stream, sink).machine
     if found and machine and machine in path[found.start() :]:
         # of a store without nodes: Ganglia's folder is the node
         machine = re.split(r"[/!]", path[: found.start()])[-1] or None

@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.telemetry.exporters import whole
-from gpuctl.ingest.telemetry.node_names import whose
+from gpuctl.ingest.telemetry.node_names import origin_of
 from gpuctl.ingest.telemetry.recorder import Device, Recorder, pci_of, uuid_of
 
 _MOST = 16 << 20
@@ -29,7 +29,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     data = stream.read(_MOST + 1)
     if len(data) > _MOST or b"<!ENTITY" in data:
         raise InputError(f"is no output of nvidia-smi -q -x: entities, or more than {_MOST >> 20} MiB")
-    machine = whose(stream, sink).machine
+    machine = origin_of(stream, sink).machine
     if machine is None:
         raise InputError(
             "nothing shows which node this is of", hint="name the file after the node: nvidia-smi-q.gpu01.xml"

@@ -57,7 +57,7 @@ def claims(reader: Reader, place: Place, head: bytes) -> str | None:
     if found is None or _binary(head):
         return None
     by_pattern = found[1].startswith("fits")
-    if by_pattern and (containertext.looks_like(head) or head.startswith(tfile.MAGIC)):
+    if by_pattern and (containertext.recognised_by(head) or head.startswith(tfile.MAGIC)):
         return None
     return found[1]
 

@@ -66,7 +66,7 @@ def read_detail(text: str, clock: LocalClock) -> Detail:
     rest = text[after.start() :]
     found = fields(rest)
     try:
-        submit, start = clock.read_or_none(found.get("SubmitTime", "")), _begun(found, clock)
+        submit, start = clock.read_or_none(found.get("SubmitTime", "")), _start_reading(found, clock)
         machines = _machines(_gres_part(rest))
     except ValueError as bad:
         raise RowError(str(bad)) from None
@@ -75,7 +75,7 @@ def read_detail(text: str, clock: LocalClock) -> Detail:
     )
 
 
-def _begun(found: Mapping[str, str], clock: LocalClock) -> int | None:
+def _start_reading(found: Mapping[str, str], clock: LocalClock) -> int | None:
     """The start; in an hour that the clock showed twice, the reading that fits the times that the record states.
 
     Until a job ends, its EndTime is its start and its TimeLimit, thereafter its start and its RunTime. If neither

@@ -25,8 +25,8 @@ from gpuctl.ingest.slurm.layout import (
     from_columns,
     from_header,
     from_rows,
+    is_headless_record,
     is_table,
-    looks_headless,
     named_fields,
 )
 from gpuctl.ingest.slurm.records import Records
@@ -150,7 +150,7 @@ def sniff(name: str, head: bytes) -> str | None:
         return "table of sacct for people, which cannot be read; sacct -P can"
     if from_rows(head) is not None:
         return "records in the order of Open XDMoD"
-    return "records of sacct without a header" if looks_headless(line) else None
+    return "records of sacct without a header" if is_headless_record(line) else None
 
 
 FORMAT = Format(

@@ -62,7 +62,7 @@ _TABLES = (
 _TOOLS = {"sdiag output": "sdiag", "Usage reported": "sreport", "RawShares": "sshare", "PRIORITY": "sprio"}
 
 
-class _Found:
+class _Elements:
     """What the elements state, until it is written."""
 
     def __init__(self, sink: Sink) -> None:
@@ -150,7 +150,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
         InputError: there is no such array.
     """
     for around, elements in documents(stream, _SHAPE):
-        found = _Found(sink)
+        found = _Elements(sink)
         for element in elements:
             sink.seen()
             try:

@@ -17,7 +17,7 @@ from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.read.csv_header import first_line
 from gpuctl.ingest.read.delimited import header
 from gpuctl.ingest.read.streams import peeked
-from gpuctl.ingest.traces.jobs import jobs_to_come
+from gpuctl.ingest.traces.jobs import unrun_jobs
 from gpuctl.ingest.traces.table import Column, JobTable
 
 TABLE = JobTable(
@@ -31,7 +31,7 @@ TABLE = JobTable(
     },
     optional={"user": Column("user"), "job_type": Column("qos")},
     open_ended=True,
-    derive=jobs_to_come("work_s"),
+    derive=unrun_jobs("work_s"),
 )
 MINUTES = replace(
     TABLE,

@@ -36,7 +36,7 @@ def read(reader: Reader, stream: BinaryIO, sink: Sink) -> None:
 def sniff(name: str, head: bytes) -> str | None:
     """Recognise the lines that begin the logs of a container."""
     del name
-    return containertext.looks_like(head)
+    return containertext.recognised_by(head)
 
 
 def with_reader(reader: Reader) -> Format:

@@ -50,7 +50,7 @@ def take_app(facts: f.Facts, app: dict[str, Any]) -> None:
         f.least(row, f.REASON, diagnosis(text_of(app.get("diagnostics"))))
         f.most(row, f.GPU_SECONDS, gpu_seconds_of_entries(app.get("resourceSecondsMap")))
     elif state == "RUNNING":
-        f.most(row, f.GPUS, _held(app.get("resourceInfo")))
+        f.most(row, f.GPUS, _held_gpus(app.get("resourceInfo")))
     _take_master(facts, row, app)
 
 
@@ -67,7 +67,7 @@ def _take_master(facts: f.Facts, row: f.Row, app: dict[str, Any]) -> None:
     f.least(master, f.MACHINE, row[f.MACHINE])
 
 
-def _held(info: object) -> float | None:
+def _held_gpus(info: object) -> float | None:
     """GPUs that a running application holds, over all partitions."""
     parts = as_list(info.get("resourceUsagesByPartition")) if isinstance(info, dict) else []
     used = [resource_of_json(part.get("used")) for part in parts if isinstance(part, dict)]

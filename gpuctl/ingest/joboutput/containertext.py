@@ -51,7 +51,7 @@ class Section(NamedTuple):
     stream: BinaryIO
 
 
-def looks_like(head: bytes) -> str | None:
+def recognised_by(head: bytes) -> str | None:
     """State by what such a text is recognised; None if it is none."""
     found = _HEADER.search(head)
     return f"line Container: {found[1].decode('ascii', 'replace')[:60]} on ..." if found else None

@@ -120,7 +120,7 @@ class Pattern:
             return None
         values: dict[str, str] = {}
         for tokens, piece in zip(self._parts, pieces, strict=True):
-            found = _match_part(_known(tokens, values), piece)
+            found = _match_part(_earlier_value(tokens, values), piece)
             if found is None:
                 return None
             if any(values.get(name, value) != value for name, value in found.items()):
@@ -185,7 +185,7 @@ def _wrong(text: str, why: str, hint: str = "e.g. '{job}/{attempt}/{stream}' or 
     return UsageError(f"--job-logs {text!r}: {why}", hint=hint)
 
 
-def _known(tokens: tuple[_Token, ...], values: Mapping[str, str]) -> tuple[_Token, ...]:
+def _earlier_value(tokens: tuple[_Token, ...], values: Mapping[str, str]) -> tuple[_Token, ...]:
     """Replace a placeholder by its value from an earlier part of the path."""
     if not any(token.kind == "text" and token.name in values for token in tokens):
         return tokens

@@ -38,7 +38,7 @@ SUSPENSIONS = Kind("a CSV of suspensions", suspensions.NEEDED)
 QUEUED = Kind("a CSV of jobs", ("job_id", "submit_time", "num_gpus", "duration"))
 
 
-def check_known(paths: Sequence[Path], formats: Sequence[Format], kinds: Sequence[Kind]) -> None:
+def check_formats(paths: Sequence[Path], formats: Sequence[Format], kinds: Sequence[Kind]) -> None:
     """Check that each file among `paths` is one that some format reads; directories and archives may hold others, too.
 
     Args:

@@ -304,13 +304,13 @@ class _Run:
 
     def _withdraw_given(self, store: Store | None) -> None:
         """Withdraw GPUs per node that the user gave earlier, until all sources have been read."""
-        if store and not self.dry_run and given_gpus.is_given(store, self.cluster):
+        if store and not self.dry_run and given_gpus.has_user_gpus(store, self.cluster):
             with self._all_or_nothing(store):
                 given_gpus.withdraw(store, self.cluster)
 
     def _give(self, store: Store | None) -> None:
         """Fill in GPUs of jobs that no source states, from the user's GPUs per node of this or an earlier ingest."""
-        if store and not self.dry_run and (self.gpus_per_node or given_gpus.is_given(store, self.cluster)):
+        if store and not self.dry_run and (self.gpus_per_node or given_gpus.has_user_gpus(store, self.cluster)):
             with self._all_or_nothing(store):
                 self.remarks += given_gpus.give(store, self.cluster, self.gpus_per_node)
 

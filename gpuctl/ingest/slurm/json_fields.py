@@ -71,7 +71,7 @@ def fields(job: object) -> dict[str, str]:
         raise RowError("no state")
     time, tres = _part(job, "time"), _part(job, "tres")
     requested, allocated = tres_text(tres.get("requested")), tres_text(tres.get("allocated"))
-    state = _shown(states)
+    state = _sacct_word(states)
     exit_code, derived = _exit_codes(job, state)
     return {
         "Cluster": _text(job, "cluster"),
@@ -144,7 +144,7 @@ def step_fields(job: object, step: object) -> dict[str, str]:
     own = {
         "JobIDRaw": f"{raw}.{name}",
         "JobID": f"{raw}.{name}",
-        "State": _shown(_words(step.get("state")) or [""]),
+        "State": _sacct_word(_words(step.get("state")) or [""]),
         "Start": _digits(number(time.get("start")) or None),
         "End": _digits(number(time.get("end")) or None),
         "TotalCPU": _cpu_time(time),
@@ -241,7 +241,7 @@ def _job_id(job: dict[str, Any], raw: int) -> str:
     return f"{of}+{offset}" if of and offset is not None else str(raw)
 
 
-def _shown(states: list[str]) -> str:
+def _sacct_word(states: list[str]) -> str:
     """The one word that sacct prints for them: from 23.11 on, ``PENDING`` may be listed with the final state."""
     return next((word for word in _ENDS_A_RECORD if word in states), states[0])
 

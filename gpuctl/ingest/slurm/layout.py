@@ -221,7 +221,7 @@ def _is_xdmod(row: list[bytes]) -> bool:
     )
 
 
-def looks_headless(line: bytes) -> bool:
+def is_headless_record(line: bytes) -> bool:
     """Check whether a line is a record of sacct: a job id first, and further on a state and two times."""
     for delimiter in _DELIMITERS:
         cells = line.split(delimiter)

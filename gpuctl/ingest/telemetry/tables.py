@@ -11,7 +11,7 @@ from gpuctl.core.line_reader import CUT_OFF
 from gpuctl.ingest.read.pieces import LARGE_PIECE, torn_off, whole_lines
 from gpuctl.ingest.telemetry.exporters import whole
 from gpuctl.ingest.telemetry.local_stamps import LocalStamps
-from gpuctl.ingest.telemetry.node_names import whose
+from gpuctl.ingest.telemetry.node_names import origin_of
 from gpuctl.ingest.telemetry.recorder import Device, Identity, Recorder, cleaned, fault, pci_of, uuid_of
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class _Table:
             raise InputError(f"has {NO_CLOCK}", hint=layout.hint or f"record it with {' '.join(layout.time)}")
         if not {layout.gpu, layout.uuid, layout.pci} & here:
             raise InputError(f"has no column {layout.gpu}, by which the GPUs of a node differ")
-        self._whose = whose(stream, sink)
+        self._whose = origin_of(stream, sink)
         if layout.machine not in here and self._whose == (None, None) and layout.uuid not in here:
             raise InputError(
                 "nothing shows which node this is of", hint="name the file or its folder after the node, e.g. gpu01.csv"

@@ -19,7 +19,7 @@ from gpuctl.ingest.core.format import Format
 from gpuctl.ingest.read.csv_header import first_line
 from gpuctl.ingest.read.delimited import header
 from gpuctl.ingest.traces import borg, pai, spot
-from gpuctl.ingest.traces.jobs import jobs_to_come
+from gpuctl.ingest.traces.jobs import unrun_jobs
 from gpuctl.ingest.traces.machines import MachineTable
 from gpuctl.ingest.traces.requests import RequestTable
 from gpuctl.ingest.traces.states import PAI, SLURM
@@ -113,7 +113,7 @@ def _format(name: str, entry: Mapping[str, Any]) -> Format:
 def _of(entry: Mapping[str, Any], keys: set[str]) -> dict[str, Any]:
     found = {key: value for key, value in entry.items() if key in keys}
     if "work" in entry and "derive" in keys:
-        found["derive"] = jobs_to_come(entry["work"]) | found.get("derive", {})
+        found["derive"] = unrun_jobs(entry["work"]) | found.get("derive", {})
     return found
 
 

@@ -53,7 +53,7 @@ _RAN = [state.value for state in (State.COMPLETED, State.FAILED, State.TIMEOUT, 
 """A job in one of these states has started, even if the source has no start."""
 
 
-def jobs_to_come(work: str | None) -> dict[str, str]:
+def unrun_jobs(work: str | None) -> dict[str, str]:
     """Formulas (`Table.derive`) for the input of a simulator: jobs that have not run.
 
     Args:

@@ -20,7 +20,7 @@ def increase(before: int, now: int) -> int:
     return now - before if now >= before else now
 
 
-class Taken(NamedTuple):
+class SampleCounts(NamedTuple):
     """What became of some samples.
 
     Attributes:
@@ -54,7 +54,7 @@ class Deltas:
         self._cumulative = cumulative
         self._last = pl.DataFrame(schema={"job": pl.String, "us": pl.Int64, "value": pl.Float64, "peak": pl.Float64})
 
-    def add(self, samples: pl.DataFrame) -> Taken:
+    def add(self, samples: pl.DataFrame) -> SampleCounts:
         """Take samples.
 
         Args:
@@ -81,7 +81,7 @@ class Deltas:
         self._last = pl.concat([self._last.join(ends, on="job", how="anti"), ends])
         rows = rows.filter("new")
         bytes_read = self._from_counters(rows) if self._cumulative else rows["value"]
-        return Taken(rows.select("job", "us", bytes_read.alias("bytes_read"), "seconds"), late)
+        return SampleCounts(rows.select("job", "us", bytes_read.alias("bytes_read"), "seconds"), late)
 
     def _from_counters(self, rows: pl.DataFrame) -> pl.Series:
         import polars as pl

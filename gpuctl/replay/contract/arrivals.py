@@ -61,7 +61,7 @@ class _Everything:
     def __init__(self, workload: Workload, policy: str, *, oracle: bool) -> None:
         self.order = np.argsort(workload.submit, kind="stable")
         self._workload, self._policy, self._oracle = workload, policy, oracle
-        user, who = as_they_come(workload.user[self.order])
+        user, who = renumber_by_appearance(workload.user[self.order])
         self._user = only_to_read(user)
         self._users = tuple(workload.users[number] for number in who.tolist())
         self._columns: dict[str, NDArray[Any] | None] = {}
@@ -147,7 +147,7 @@ def arrivals(workload: Workload, policy: str, *, oracle: bool) -> Iterator[tuple
         yield everything.order[first:end], Arrivals(everything, first, end)
 
 
-def as_they_come(numbers: Ints) -> tuple[Ints, Ints]:
+def renumber_by_appearance(numbers: Ints) -> tuple[Ints, Ints]:
     """Renumber in order of first appearance; negative numbers stay.
 
     Returns:

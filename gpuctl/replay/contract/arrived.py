@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, SupportsIndex, TypeVa
 import numpy as np
 
 from gpuctl.core.errors import InputError
-from gpuctl.replay.contract.arrivals import as_they_come
+from gpuctl.replay.contract.arrivals import renumber_by_appearance
 from gpuctl.replay.contract.gpu_type_view import classes_as_they_come
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def by_submission(workload: Workload, state: State) -> list[tuple[float, int, in
         np.asarray(state.jobs.most)[order],
         np.asarray(state.jobs.limit)[order],
         workload.queue[order],
-        as_they_come(workload.user[order])[0],
+        renumber_by_appearance(workload.user[order])[0],
         classes_as_they_come(workload, order),
     )
     return list(zip(*(column.tolist() for column in columns), strict=True))

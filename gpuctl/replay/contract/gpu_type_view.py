@@ -133,8 +133,8 @@ class TypesView:
 
 def classes_as_they_come(workload: Workload, order: Any) -> Any:
     """Number of each job's class, in order of first appearance; -1: unknown."""
-    from gpuctl.replay.contract.arrivals import as_they_come
+    from gpuctl.replay.contract.arrivals import renumber_by_appearance
 
     if workload.job_class is None:
         return np.full(workload.size, -1)
-    return as_they_come(workload.job_class[order])[0]
+    return renumber_by_appearance(workload.job_class[order])[0]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from gpuctl.core.errors import InputError
-from gpuctl.replay.contract.arrivals import as_they_come
+from gpuctl.replay.contract.arrivals import renumber_by_appearance
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +57,7 @@ class JobInfoView:
         self._seen(job)
         if self._apps is None:
             order = self._jobs.submit.argsort(kind="stable")
-            numbers = as_they_come(self._jobs.app[order])[0]
+            numbers = renumber_by_appearance(self._jobs.app[order])[0]
             self._apps = numbers[order.argsort(kind="stable")].tolist()
         return self._apps[index(job)]
 

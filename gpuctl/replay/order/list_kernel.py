@@ -29,11 +29,11 @@ from gpuctl.replay.order.order_kernel import (
     BY_SHARE,
     BY_SUBMIT,
     began,
-    goes_before,
     into_run,
     on_wake,
     out_of_run,
     place_of,
+    precedes,
     sort_running,
     stamp,
     timers_fire,
@@ -179,7 +179,7 @@ def _walk(s, q, r, w, coming):  # type: ignore[no-untyped-def]
     r.n[1] = 0
     later, lost = 0, 0
     while w >= 0 or (i < r.n[0] and later > 0):
-        if i < r.n[0] and (w < 0 or not goes_before(s, q, r, w, i)):
+        if i < r.n[0] and (w < 0 or not precedes(s, q, r, w, i)):
             if must_go_on(s, r.run[i], s.g[0].mode):
                 i += 1
                 continue

@@ -265,7 +265,7 @@ def list_program(order: Order, workload: Workload, state: State) -> CompiledProg
     p = records(1, ok.RULES)
     for name in set(ok.RULES.names or ()) & fields.keys():
         p[name] = fields.pop(name)
-    p.fixed = _all_fall_alike(order, workload, state)
+    p.fixed = _remaining_falls_equally(order, workload, state)
     if isinstance(order, Preemptive):
         state.g.span = order.compares.seconds if isinstance(order.compares, Rounds) else 0.0
         state.g.patience = order.patience
@@ -309,7 +309,7 @@ def list_program(order: Order, workload: Workload, state: State) -> CompiledProg
     return CompiledProgram(list_kernel.run, (queue, rules))
 
 
-def _all_fall_alike(order: Order, workload: Workload, state: State) -> bool:
+def _remaining_falls_equally(order: Order, workload: Workload, state: State) -> bool:
     """Whether remaining times of running jobs all fall by one second per second, so that their order never changes."""
     jobs = state.jobs
     alike = state.g[0].typed == 0 and bool(

@@ -306,7 +306,7 @@ def into_run(s, q, r, j, at):  # type: ignore[no-untyped-def]
 
 
 @inner
-def goes_before(s, q, r, w, k):  # type: ignore[no-untyped-def]
+def precedes(s, q, r, w, k):  # type: ignore[no-untyped-def]
     """Whether the waiting job `w` comes before the running job at place `k`."""
     if q.level[w] != r.run_level[k]:
         return q.level[w] < r.run_level[k]
@@ -336,7 +336,7 @@ def place_of(s, q, r, w):  # type: ignore[no-untyped-def]
     low, high = 0, r.n[0]
     while low < high:
         middle = (low + high) >> 1
-        if goes_before(s, q, r, w, middle):
+        if precedes(s, q, r, w, middle):
             high = middle
         else:
             low = middle + 1

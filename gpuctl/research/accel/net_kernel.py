@@ -111,7 +111,7 @@ def affinity_of_pair(z, layer, s):  # type: ignore[no-untyped-def]
 
 
 @inner
-def seen_rows(z):  # type: ignore[no-untyped-def]
+def select_visible(z):  # type: ignore[no-untyped-def]
     """Select the requests that an agent sees: the waiting ones with the least slack, in its order, ties by row."""
     count = 0
     for k in range(z.c[READY_COUNT]):
@@ -137,7 +137,7 @@ def seen_rows(z):  # type: ignore[no-untyped-def]
 @inner
 def observe(z):  # type: ignore[no-untyped-def]
     """Fill the agent's observation."""
-    seen_rows(z)
+    select_visible(z)
     accels = z.on.size
     late = 0
     for k in range(z.c[READY_COUNT]):

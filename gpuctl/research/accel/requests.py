@@ -156,7 +156,7 @@ def generate(
         recorded: recorded arrivals to use instead of random ones, stretched to that load; several services become the
             tenants.
     """
-    return _made(machine, models, count, load, lambda i, tag: u(seed, i, tag), burst=burst, recorded=recorded)
+    return _generate(machine, models, count, load, lambda i, tag: u(seed, i, tag), burst=burst, recorded=recorded)
 
 
 def stream(machine: Machine, models: Sequence[int], count: int, load: float, seed: int) -> Requests:
@@ -167,10 +167,10 @@ def stream(machine: Machine, models: Sequence[int], count: int, load: float, see
     """
     draw = np.random.Generator(np.random.PCG64(seed))
     drawn = {tag: np.maximum(draw.random(count), 1e-12).tolist() for tag in ("gap", "model", "qos", "tenant")}
-    return _made(machine, models, count, load, lambda i, tag: drawn[tag][i])
+    return _generate(machine, models, count, load, lambda i, tag: drawn[tag][i])
 
 
-def _made(
+def _generate(
     machine: Machine, models: Sequence[int], count: int, load: float, number_of: Callable[[int, str], float], *,
     burst: bool = False, recorded: Arrivals | None = None,
 ) -> Requests:  # fmt: skip

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from gpuctl.research.accel.costs import Machine
     from gpuctl.research.accel.requests import Requests
-    from gpuctl.research.learn.evolution import Found
+    from gpuctl.research.learn.evolution import SearchResult
 
     Floats = NDArray[np.float64]
 
@@ -75,7 +75,7 @@ def evolve(
     *,
     checkpoint: Path | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
-) -> Found:
+) -> SearchResult:
     """Search for the weights of the two nets; the same arguments give the same weights, after any number of stops.
 
     The score is the share of deadlines met minus `LATE` times the mean lateness; each generation has four new streams.

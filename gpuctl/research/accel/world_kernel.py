@@ -147,7 +147,7 @@ def advance(z, step, then):  # type: ignore[no-untyped-def]
 
 
 @inner
-def look_for_late(z):  # type: ignore[no-untyped-def]
+def count_late(z):  # type: ignore[no-untyped-def]
     """Count requests that can no longer be in time, once each, and drop them if the rules require it."""
     for k in range(z.c[READY_COUNT] - 1, -1, -1):
         r = z.ready[k]
@@ -211,7 +211,7 @@ def run(z):  # type: ignore[no-untyped-def]
                 return False
             advance(z, step, then)
             if z.c[DROP] or z.c[WATCH]:
-                look_for_late(z)
+                count_late(z)
             share(z)
         due = is_time(z)
         if due:

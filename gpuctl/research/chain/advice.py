@@ -83,7 +83,7 @@ def advise(model: Model, jobs: Sequence[QueuedJob], job: str, second: int, *, co
     now = now_of(jobs, p, pair, size or model.size, second)
     rows = np.zeros((1, look_kernel.FEATURES))
     at = np.array([now.now], np.int64)
-    look_kernel.looks(now.episode(), now.episode(), 0, at, rows, np.zeros(0, np.int64))
+    look_kernel.look_features(now.episode(), now.episode(), 0, at, rows, np.zeros(0, np.int64))
     drawn = model.drawn(now.users, now.arrays["limit"])
     drawn.kind[-2:] = -1
     waits = np.zeros((1, FORECASTS), np.int64)

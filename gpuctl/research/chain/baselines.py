@@ -20,7 +20,7 @@ LOOK_MIN = 10
 
 
 @dataclass(frozen=True)
-class Known:
+class StartedPair:
     """The situation once P has started, before S is submitted.
 
     Attributes:
@@ -36,7 +36,7 @@ class Known:
     probes_s: tuple[int, ...]
 
 
-def known(situation: Situation) -> Known:
+def observe_start(situation: Situation) -> StartedPair:
     """Let P start, and observe the queue at the next submission, with its jobs queued."""
     e = situation.initial_state()
     kernel.advance(e, kernel.FAR, kernel.P_START)
@@ -50,7 +50,7 @@ def known(situation: Situation) -> Known:
     waits = e.waits[: min(int(e.c[kernel.STARTED]), kernel.LAST_WAITS)]
     first = 60 * situation.p_submit_min + 60
     end = 60 * (int(e.c[kernel.P_START]) + situation.pair.limit_min)
-    return Known(
+    return StartedPair(
         p_end_s=end,
         avg_wait_min=int(waits.mean()),
         queued=int(e.c[kernel.WAITING]) + new,
@@ -58,12 +58,12 @@ def known(situation: Situation) -> Known:
     )
 
 
-def reactive(situation: Situation, at: Known) -> Outcome:
+def reactive(situation: Situation, at: StartedPair) -> Outcome:
     """Submit S at P's end."""
     return situation.outcome(situation.initial_state(), at.p_end_s // 60)
 
 
-def average(situation: Situation, at: Known) -> Outcome:
+def average(situation: Situation, at: StartedPair) -> Outcome:
     """Submit S ahead of P's end by the mean wait of jobs, at the earliest a minute after P."""
     return situation.outcome(
         situation.initial_state(), max(at.p_end_s // 60 - at.avg_wait_min, situation.p_submit_min + 1)

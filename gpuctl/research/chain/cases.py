@@ -12,7 +12,7 @@ import polars as pl
 from gpuctl.core.durations import clock_s
 from gpuctl.core.errors import InputError
 from gpuctl.core.file_io import MOST_TABLE, read_whole
-from gpuctl.research.chain.baselines import PROBES, average, known, reactive
+from gpuctl.research.chain.baselines import PROBES, average, observe_start, reactive
 from gpuctl.research.chain.episode import COLUMNS, Pair, Situation
 from gpuctl.research.chain.log import check_size
 
@@ -153,7 +153,7 @@ def run(
 
 
 def _start(case: Case, situation: Situation) -> dict[str, object]:
-    at = known(situation)
+    at = observe_start(situation)
     return {
         "start": case.start,
         "cluster_nodes": case.size,

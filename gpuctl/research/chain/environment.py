@@ -17,7 +17,7 @@ from gpuctl.core.errors import UsageError
 from gpuctl.research.chain.episode import DAY_S, Pair
 from gpuctl.research.chain.evaluate import next_midnight
 from gpuctl.research.chain.log import Log, check_size, from_store, log_of
-from gpuctl.research.chain.nets import SEEN, costs, seen_choice
+from gpuctl.research.chain.nets import SEEN, choice_inputs, costs
 from gpuctl.research.chain.policies import look
 from gpuctl.research.chain.trial import EVERY_S, Evaluation, Trial
 
@@ -100,7 +100,7 @@ class Chain(gymnasium.Env[Any, Any]):  # type: ignore[misc]
             at = np.append(np.arange(first, start.p_end, self.every_min), start.p_end)
             rows, waits = look(start, at, waits=True)
             left = (start.p_end - at) / 60
-            seen = np.minimum(seen_choice(rows[:-1], start.forecasts(at[:-1]), left[:-1]), MOST).astype(np.float32)
+            seen = np.minimum(choice_inputs(rows[:-1], start.forecasts(at[:-1]), left[:-1]), MOST).astype(np.float32)
             self._known[number] = seen, costs(waits / 60, left, self.outage_cost)
         return self._known[number]
 
@@ -126,7 +126,7 @@ class Chain(gymnasium.Env[Any, Any]):  # type: ignore[misc]
 
 def _log(log: str | Path | Log | None, cluster: str | None, seed: int, nodes: int) -> Log:
     if log is None:
-        return made_up(seed, nodes)
+        return generated_log(seed, nodes)
     if isinstance(log, Log):
         return log
     from gpuctl.store.database import Store
@@ -137,7 +137,7 @@ def _log(log: str | Path | Log | None, cluster: str | None, seed: int, nodes: in
         return from_store(store, cluster)
 
 
-def made_up(seed: int, nodes: int = MADE_UP_NODES) -> Log:
+def generated_log(seed: int, nodes: int = MADE_UP_NODES) -> Log:
     """A month of jobs that keep 90 % of the nodes busy, more by day than by night."""
     draw = np.random.Generator(np.random.PCG64(seed))
     mean_node_s = 1.6 * 0.47 * 3600 * np.mean([1, 4, 12, 24])

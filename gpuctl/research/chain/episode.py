@@ -15,7 +15,7 @@ from gpuctl.compiled.jit import is_compiled
 from gpuctl.replay.policies.mirage.slots_kernel import SLOTS
 from gpuctl.research.chain import episode_kernel as kernel
 from gpuctl.research.chain.forecast_kernel import forecasts
-from gpuctl.research.chain.look_kernel import looks
+from gpuctl.research.chain.look_kernel import look_features
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +43,7 @@ COLUMNS = 42
 
 
 OF_CASES = (kernel.advance, kernel.submit, kernel.outcome, kernel.snapshots)
-OF_POLICIES = (kernel.advance, kernel.outcome, looks, forecasts)
+OF_POLICIES = (kernel.advance, kernel.outcome, look_features, forecasts)
 """Compiled functions that pairs of a file run, and functions that policies run."""
 
 

@@ -109,7 +109,7 @@ def starts(evaluation: Evaluation, log: Log) -> tuple[list[int], list[int]]:
 
 
 @dataclass(frozen=True)
-class Found:
+class PolicyOutcomes:
     """Outcome of a policy at each start: means over its hand-overs, and each hand-over.
 
     Attributes:
@@ -127,10 +127,10 @@ class Found:
     train_s: float | None
 
 
-def found_of(outcomes: list[list[Outcome]], train_s: float | None) -> Found:
+def policy_outcomes(outcomes: list[list[Outcome]], train_s: float | None) -> PolicyOutcomes:
     """Sum up the outcomes of a policy."""
     r = np.array([[each.interruption_s for each in chain] for chain in outcomes]) / 3600
-    return Found(
+    return PolicyOutcomes(
         np.maximum(r, 0).mean(axis=1), np.maximum(-r, 0).mean(axis=1), (r <= 0).mean(axis=1), outcomes, train_s
     )
 
@@ -193,11 +193,11 @@ def run(
     learnt = _lessons(trial, past, progress)
     scored = [trial.start(begin) for begin in later]
 
-    def tried(name: str, rule: Rule, took: float | None) -> Found:
+    def tried(name: str, rule: Rule, took: float | None) -> PolicyOutcomes:
         chains = [trial.chain(at, start, name, rule) for at, start in zip(later, scored, strict=True)]
-        return found_of(chains, took)
+        return policy_outcomes(chains, took)
 
-    found: dict[str, Found] = {}
+    found: dict[str, PolicyOutcomes] = {}
     priced: dict[str, Callable[[float], Rule]] = {}
     aimed: dict[str, float] = {}
     for done, name in enumerate(dict.fromkeys(("reactive", *evaluation.policies))):
@@ -274,7 +274,9 @@ def _priced(
     return cache(lambda c: trained(name, learnt, c))
 
 
-def _points(name: str, cost: float | None, found: Found, of_level: dict[str, NDArray[np.bool_]]) -> list[FrontierRow]:
+def _points(
+    name: str, cost: float | None, found: PolicyOutcomes, of_level: dict[str, NDArray[np.bool_]]
+) -> list[FrontierRow]:
     return [
         FrontierRow(name, level, cost, float(found.over_h[at].mean()), float(found.down_h[at].mean()))
         for level, at in of_level.items()
@@ -337,7 +339,7 @@ def _forecast_rows(
 
 
 def _figures(
-    found: Found, reactive: Found, days: NDArray[np.int64], cost: float, at: NDArray[np.bool_]
+    found: PolicyOutcomes, reactive: PolicyOutcomes, days: NDArray[np.int64], cost: float, at: NDArray[np.bool_]
 ) -> dict[str, Any]:
     """The figures of one policy at one level, with intervals by bootstrap over days."""
     if not at.any():

@@ -80,7 +80,7 @@ def _plan(f, row, now):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def looks(e, f, clock, at, rows, waits):  # type: ignore[no-untyped-def]
+def look_features(e, f, clock, at, rows, waits):  # type: ignore[no-untyped-def]
     """Compute the features of the cluster in each of several minutes.
 
     Args:

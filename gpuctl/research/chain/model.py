@@ -93,7 +93,7 @@ class Model:
         if brain is not None:
             _check_brain(brain, cost)
             if brain.name == "pg":
-                return float(nets.chosen_lead(brain.net(nets.seen_now(rows, forecasts)), rows)[0])
+                return float(nets.pg_lead(brain.net(nets.inputs_now(rows, forecasts)), rows)[0])
             if brain.name == "dqn":
                 return nets.valued_lead(brain.net, rows, forecasts)
         quantiles = self.quantiles_h(rows, forecasts)[0]
@@ -121,7 +121,7 @@ class Model:
         """The wait in hours at each of `QUANTILES`, non-decreasing [looks, quantiles]."""
         planned = rows[:, look_kernel.PLANNED, None]
         if self.brain is not None and self.brain.name == "moe":
-            return nets.quantiles_h(self.brain.net(nets.seen_now(rows, forecasts)), rows)
+            return nets.quantiles_h(self.brain.net(nets.inputs_now(rows, forecasts)), rows)
         if not self.trees:
             return self.ratios * planned
         found = [
@@ -260,7 +260,7 @@ def _past_files(trial: Trial, second: int) -> dict[str, Any]:
     log = trial.log
     users, last = np.unique(log.user[::-1], return_index=True)
     checkpoint = users >= 0
-    drawn = trial.history.at(_known_at(log, second), log.user.size - 1 - last[checkpoint])
+    drawn = trial.history.at(_ends_known_until(log, second), log.user.size - 1 - last[checkpoint])
     digests = np.array([digest(log.users[user]) for user in users[checkpoint].tolist()], np.int64)
     order = np.argsort(digests)
     return {
@@ -269,7 +269,7 @@ def _past_files(trial: Trial, second: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _known_at(log: Log, second: int) -> int:
+def _ends_known_until(log: Log, second: int) -> int:
     """The instant up to which ends of jobs are known: infinite unless the log continues after the last submission."""
     return int(log.end_s.max()) if second >= int(log.submit_s[-1]) else second
 

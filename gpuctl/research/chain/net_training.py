@@ -10,7 +10,7 @@ import numpy as np
 
 from gpuctl.core.errors import InputError
 from gpuctl.research.chain import look_kernel
-from gpuctl.research.chain.nets import OF_COST, Brain, costs, near, seen_choice, seen_now, seen_window
+from gpuctl.research.chain.nets import OF_COST, Brain, choice_inputs, costs, inputs_now, near, window_inputs
 from gpuctl.research.chain.policies import BEFORE, QUANTILES
 from gpuctl.research.learn.extra import needed
 from gpuctl.research.learn.fitting import Fitted, Training, fit
@@ -166,7 +166,7 @@ _RELU = {"kind": "relu"}
 
 def _transformer(work: _Work) -> Fitted:
     learnt, some = work.learnt, work.some
-    x = seen_window(learnt.rows[some], learnt.forecasts[some], windows(learnt)[some]).astype(np.float32)
+    x = window_inputs(learnt.rows[some], learnt.forecasts[some], windows(learnt)[some]).astype(np.float32)
     layers: list[Layer] = [
         {"kind": "scale"}, _linear(16), {"kind": "encoder", "heads": 2, "hidden": 32},
         {"kind": "encoder", "heads": 2, "hidden": 32}, {"kind": "flatten"}, _linear(len(QUANTILES)),
@@ -178,7 +178,7 @@ def _transformer(work: _Work) -> Fitted:
 
 def _moe(work: _Work) -> Fitted:
     learnt, some = work.learnt, work.some
-    x, y = seen_now(learnt.rows[some], learnt.forecasts[some]), _share_of_plan(learnt, some)
+    x, y = inputs_now(learnt.rows[some], learnt.forecasts[some]), _share_of_plan(learnt, some)
     scale = scaled(x)
     expert: list[Layer] = [_linear(WIDTH), _RELU, _linear(len(QUANTILES))]
     layers: list[Layer] = [
@@ -244,7 +244,7 @@ def _dqn(work: _Work) -> Fitted:
     """Fit costs in rounds: of submitting now, as simulated; of waiting, by the previous round's later choices."""
     learnt, some, cost = work.learnt, work.some, work.cost
     unit = 2 / (1 + cost)
-    x = seen_choice(learnt.rows[some], learnt.forecasts[some], learnt.left_h[some])
+    x = choice_inputs(learnt.rows[some], learnt.forecasts[some], learnt.left_h[some])
     now = np.minimum(unit * costs(learnt.waits_h, learnt.left_h, cost)[some], MOST_COST)
     end = np.minimum(unit * cost * learnt.end_h, MOST_COST)
     start = learnt.start[some]
@@ -296,7 +296,7 @@ def _pg(work: _Work) -> Fitted:
     """
     learnt, some, cost = work.learnt, work.some, work.cost
     unit = 2 / (1 + cost)
-    x = seen_now(learnt.rows[some], learnt.forecasts[some])
+    x = inputs_now(learnt.rows[some], learnt.forecasts[some])
     start, place, count = np.unique(learnt.start[some], return_inverse=True, return_counts=True)
     column = np.arange(place.size) - np.repeat(np.cumsum(count) - count, count)
 

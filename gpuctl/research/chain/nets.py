@@ -65,19 +65,19 @@ OF_WINDOW = (*(look_kernel.NAMES[k] for k in look_kernel.PRESENT), *INPUTS[len(l
 """Inputs per hour of the transformer's day: queue and free nodes in that hour, and the present forecasts."""
 
 
-def seen_now(rows: Floats, forecasts: Floats) -> Floats:
+def inputs_now(rows: Floats, forecasts: Floats) -> Floats:
     """Inputs of ``moe`` and ``pg`` [looks, features]: logarithms, as most values have a long tail."""
     return np.log1p(inputs(rows, forecasts))
 
 
-def seen_choice(rows: Floats, forecasts: Floats, left_h: Floats) -> Floats:
+def choice_inputs(rows: Floats, forecasts: Floats, left_h: Floats) -> Floats:
     """Inputs of ``dqn`` [looks, features]."""
     planned = np.maximum(rows[:, look_kernel.PLANNED], 0.01)
     found: Floats = np.log1p(np.column_stack([inputs(rows, forecasts), left_h, np.minimum(left_h / planned, 100)]))
     return found
 
 
-def seen_window(rows: Floats, forecasts: Floats, hours: Floats) -> Floats:
+def window_inputs(rows: Floats, forecasts: Floats, hours: Floats) -> Floats:
     """Inputs of ``transformer``: the day before each look, by hour [looks, BEFORE + 1, features].
 
     Args:
@@ -109,7 +109,7 @@ def quantiles_h(answers: Floats, rows: Floats) -> Floats:
     return np.asarray(shares * rows[:, [look_kernel.PLANNED]], np.float64)
 
 
-def chosen_lead(answers: Floats, rows: Floats) -> Floats:
+def pg_lead(answers: Floats, rows: Floats) -> Floats:
     """The lead of ``pg`` in hours, at most the planned wait [looks]."""
     share = 0.5 * (1 + np.tanh(0.5 * answers[:, 0]))
     return np.asarray(share * rows[:, look_kernel.PLANNED], np.float64)
@@ -119,7 +119,7 @@ def valued_lead(net: Net, rows: Floats, forecasts: Floats) -> float:
     """The longest lead in hours, in tenths, at which ``dqn`` submits instead of waiting, by one look; 0: none."""
     leads = np.arange(0, float(rows[0, look_kernel.PLANNED]) + 0.1, 0.1)
     each = (np.repeat(rows, leads.size, axis=0), np.repeat(forecasts, leads.size, axis=0))
-    values = net(seen_choice(*each, leads))
+    values = net(choice_inputs(*each, leads))
     return float(leads[values[:, 0] <= values[:, 1]].max(initial=0.0))
 
 
@@ -135,17 +135,17 @@ def rule_of(brain: Brain, cost: float) -> Rule:
     def wait_h(start: Start, at: Ints, rows: Floats) -> Floats:
         forecasts = start.forecasts(at)
         if brain.name == "transformer":
-            answers = answer(seen_window(rows, forecasts, hours(start, at)))
+            answers = answer(window_inputs(rows, forecasts, hours(start, at)))
         else:
-            answers = answer(seen_now(rows, forecasts))
+            answers = answer(inputs_now(rows, forecasts))
         return np.array([wait_at(each, np.array([share]))[0] for each in quantiles_h(answers, rows)])
 
     def lead_h(start: Start, at: Ints, rows: Floats) -> Floats:
-        return chosen_lead(answer(seen_now(rows, start.forecasts(at))), rows)
+        return pg_lead(answer(inputs_now(rows, start.forecasts(at))), rows)
 
     def by_values(start: Start, at: Ints, rows: Floats) -> int | None:
         left = (start.p_end - at) / 60
-        values = answer(seen_choice(rows, start.forecasts(at), left))
+        values = answer(choice_inputs(rows, start.forecasts(at), left))
         now = np.flatnonzero((values[:, 0] <= values[:, 1]) & near(rows, left))
         return int(at[now[0]]) if now.size else None
 

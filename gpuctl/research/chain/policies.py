@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.research.chain import look_kernel
-from gpuctl.research.chain.baselines import LOOK_MIN, Known, known
+from gpuctl.research.chain.baselines import LOOK_MIN, StartedPair, observe_start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -70,7 +70,7 @@ class Start:
     """
 
     situation: Situation
-    known: Known
+    known: StartedPair
     clock: int
     drawn: Drawn
     grid: bool = False
@@ -115,14 +115,16 @@ def start_of(situation: Situation, begin_s: int, history: History, *, grid: bool
     """A start at a second of the log's clock; forecasts use jobs that had ended by then."""
     # 1970-01-01 was a Thursday
     clock = (begin_s // 60 + 3 * 1440) % 10_080
-    return Start(situation, known(situation), clock, history.at(begin_s, situation.trace), grid)
+    return Start(situation, observe_start(situation), clock, history.at(begin_s, situation.trace), grid)
 
 
 def look(start: Start, at: Ints, *, waits: bool) -> tuple[Floats, Ints]:
     """Look at a start in several minutes, ascending: features, and how long S would wait."""
     rows = np.zeros((at.size, look_kernel.FEATURES))
     found = np.zeros(at.size if waits else 0, np.int64)
-    look_kernel.looks(start.situation.initial_state(), start.situation.initial_state(), start.clock, at, rows, found)
+    look_kernel.look_features(
+        start.situation.initial_state(), start.situation.initial_state(), start.clock, at, rows, found
+    )
     return rows, found
 
 
@@ -216,7 +218,7 @@ def lessons(
     )
 
 
-def _load(at: Known) -> float:
+def _load(at: StartedPair) -> float:
     return at.avg_wait_min / 60 * at.queued
 
 

@@ -29,7 +29,7 @@ REMARKS = (
 
 
 @dataclass(frozen=True)
-class Found:
+class LoadedRules:
     """Rules to apply.
 
     Attributes:
@@ -55,7 +55,7 @@ def save(path: Path, tree: Tree, limit: Limit, about: Mapping[str, Any]) -> None
     card.save_folder(path, KIND, {**about, "limit": limit.value}, files)
 
 
-def load(path: Path, limit: Limit | None = None) -> Found:
+def load(path: Path, limit: Limit | None = None) -> LoadedRules:
     """Load the rules of a folder, a tree's JSON file, or a text file.
 
     Args:
@@ -87,7 +87,9 @@ def load(path: Path, limit: Limit | None = None) -> Found:
     return _checked(rules, limit, None, path, asks=_asks_amount(rules), card=None)
 
 
-def _of_json(value: Any, path: Path, limit: Limit | None, own: Limit | None, card: Mapping[str, Any] | None) -> Found:
+def _of_json(
+    value: Any, path: Path, limit: Limit | None, own: Limit | None, card: Mapping[str, Any] | None
+) -> LoadedRules:
     tree, names = trees.read_json(value, (*FEATURES, AMOUNT), str(path))
     rules = trees.rules_of(tree, (*FEATURES, AMOUNT))
     return _checked(rules, limit, own, path, asks=AMOUNT in names, card=card)
@@ -99,9 +101,9 @@ def _asks_amount(rules: Rules) -> bool:
 
 def _checked(
     rules: Rules, limit: Limit | None, own: Limit | None, path: Path, *, asks: bool, card: Mapping[str, Any] | None
-) -> Found:
+) -> LoadedRules:
     chosen = limit or own or (Limit.TREE if asks else Limit.FAIR)
     if asks != (chosen is Limit.TREE):
         wants = "asks for the amount" if asks else "does not ask for the amount"
         raise UsageError(f"{path}: {wants}, and --limit is {chosen}", hint="--limit tree is for trees that ask for it")
-    return Found(rules, chosen, card)
+    return LoadedRules(rules, chosen, card)

@@ -202,7 +202,7 @@ def evaluated(
 ) -> Analysis:  # fmt: skip
     """Assemble means over sets as a result, with a sentence for each policy that is not simple."""
     rows, gains, verdicts = [], [], []
-    taught = {policy.name: _taught(policy) for policy in policies}
+    taught = {policy.name: _labelled_decisions(policy) for policy in policies}
     for load, means in found.items():
         best = best_simple(dict(means))
         for name, values in means.items():
@@ -229,7 +229,7 @@ def evaluated(
 PLAIN_NAMES = ("fifo", "fair", "wfair", "cp", "srpt")
 
 
-def _taught(policy: Policy) -> int | None:
+def _labelled_decisions(policy: Policy) -> int | None:
     """Return the number of decisions labelled by the teacher, from the card of a tree; None: it has no card."""
     rounds = [] if policy.card is None else policy.card.get("rounds", [])
     counts = [each.get("decisions") for each in rounds if isinstance(each, dict)] if isinstance(rounds, list) else []

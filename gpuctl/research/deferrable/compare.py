@@ -10,7 +10,7 @@ import numpy as np
 from gpuctl.core.notes import NamedValue, literal, note
 from gpuctl.core.numbers import number
 from gpuctl.core.results import Analysis, ends
-from gpuctl.research.deferrable.generator import Made, generate
+from gpuctl.research.deferrable.generator import CaseSettings, generate
 from gpuctl.research.deferrable.policies import run_one
 from gpuctl.research.deferrable.slots import score
 from gpuctl.research.learn.repeated_runs import student_interval
@@ -97,7 +97,7 @@ def compare(
     for i, load in enumerate(loads):
         for k, seed in enumerate(seeds):
             progress(f"load {load:g}", i * len(seeds) + k, len(loads) * len(seeds))
-            case = generate(Made(seed, load))
+            case = generate(CaseSettings(seed, load))
             found[i, k] = [score(case, run_one(case, policy, "newest", 60.0).outcome) for policy in policies]
     return found
 

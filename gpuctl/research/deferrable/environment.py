@@ -15,7 +15,7 @@ from gpuctl.compiled import jit
 from gpuctl.core.errors import UsageError
 from gpuctl.replay.policies.osdec import slot_kernel as kernel
 from gpuctl.research.deferrable.cases import Case, read_case
-from gpuctl.research.deferrable.generator import Made, generate
+from gpuctl.research.deferrable.generator import CaseSettings, generate
 from gpuctl.research.deferrable.observation import MOST, SHAPES, Observer, flat
 from gpuctl.research.deferrable.slots import EVICTED, Rule, initial_state, outcome, quantiles, score, worth
 
@@ -72,7 +72,7 @@ class Deferrable(gymnasium.Env[Any, Any]):  # type: ignore[misc]
         if evict not in EVICTED:
             raise UsageError(f"evict {evict!r}: not understood", hint=f"known: {', '.join(EVICTED)}")
         if cases is None:
-            cases = [generate(Made(seed + k, load, days, gpus)) for k in range(made)]
+            cases = [generate(CaseSettings(seed + k, load, days, gpus)) for k in range(made)]
         elif isinstance(cases, (str, Path)):
             cases = [read_case(Path(cases), None, None)]
         self.cases = [case for case in cases if len(case.ids)]

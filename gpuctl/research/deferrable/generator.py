@@ -15,7 +15,7 @@ JOB_GPUS = (1, 2, 4, 4, 8, 8, 16, 32)
 
 
 @dataclass(frozen=True)
-class Made:
+class CaseSettings:
     """Settings of a generated case.
 
     Attributes:
@@ -33,7 +33,7 @@ class Made:
     on_demand: float = 0.6
 
 
-def generate(made: Made) -> Case:
+def generate(made: CaseSettings) -> Case:
     """Make a case."""
     held = np.minimum(made.gpus, np.rint(_on_demand(made))).astype(np.int64)
     leftover = made.gpus - held
@@ -46,7 +46,7 @@ def generate(made: Made) -> Case:
     )  # fmt: skip
 
 
-def _on_demand(made: Made) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _on_demand(made: CaseSettings) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Demand of on-demand jobs, GPUs by slot."""
     slots = made.days * SEASON
     use = np.zeros(slots)
@@ -71,7 +71,7 @@ def _normal(seed: int, number: int | str, a: str, b: str) -> float:
     return math.sqrt(-2 * math.log(u(seed, number, a))) * math.cos(2 * math.pi * u(seed, number, b))
 
 
-def _jobs(made: Made, volume: float, slots: int) -> list[tuple[int, int, int, int, int]]:
+def _jobs(made: CaseSettings, volume: float, slots: int) -> list[tuple[int, int, int, int, int]]:
     """Number, earliest, latest, GPUs and slots of each job."""
     found, drawn, i = [], 0, 0
     while drawn < volume:

@@ -64,12 +64,12 @@ def train(
     """
     how = Learning("ppo", max(1, round(minutes * ROUNDS_A_MINUTE)), STEPS, HIDDEN, seed, options=dict(_OPTIONS))
     return learn(
-        lambda: Deferrable(lessons.learnt, rows=True), scaled(_looks(lessons, seed)), how, data_digest=digest(lessons),
-        checkpoint=checkpoint, aux=tasks_of(aux), progress=progress,
+        lambda: Deferrable(lessons.learnt, rows=True), scaled(_sample_observations(lessons, seed)), how,
+        data_digest=digest(lessons), checkpoint=checkpoint, aux=tasks_of(aux), progress=progress,
     )  # fmt: skip
 
 
-def _looks(lessons: Lessons, seed: int) -> Any:
+def _sample_observations(lessons: Lessons, seed: int) -> Any:
     """Observations of an agent that starts every second job [looks, features]."""
     env = Deferrable(lessons.learnt, rows=True)
     draw = np.random.Generator(np.random.PCG64(seed))

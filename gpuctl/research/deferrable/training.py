@@ -11,7 +11,7 @@ from gpuctl.compiled import jit
 from gpuctl.core.errors import InputError
 from gpuctl.replay.policies.osdec import slot_kernel as kernel
 from gpuctl.replay.policies.osdec.net_weights import layers
-from gpuctl.research.deferrable.generator import Made, generate
+from gpuctl.research.deferrable.generator import CaseSettings, generate
 from gpuctl.research.deferrable.model import FEATURES, rule_of
 from gpuctl.research.deferrable.slots import initial_state, outcome, quantiles, score
 from gpuctl.research.learn.checkpoints import digest_of
@@ -63,10 +63,10 @@ class Lessons:
     description: dict[str, Any]
 
 
-def made_up(loads: Sequence[float] = LOADS, days: int = 14) -> Lessons:
+def generated_cases(loads: Sequence[float] = LOADS, days: int = 14) -> Lessons:
     """Generated cases of several loads."""
-    learnt = tuple(generate(Made(FIRST_MADE + k, loads[k % len(loads)], days)) for k in range(MADE))
-    held = tuple(generate(Made(FIRST_HELD + k, loads[k % len(loads)], days)) for k in range(HELD))
+    learnt = tuple(generate(CaseSettings(FIRST_MADE + k, loads[k % len(loads)], days)) for k in range(MADE))
+    held = tuple(generate(CaseSettings(FIRST_HELD + k, loads[k % len(loads)], days)) for k in range(HELD))
     description = {
         "cases": "made up", "days": days, "loads": list(loads), "seeds": f"{FIRST_MADE} to {FIRST_MADE + MADE - 1}",
         "held_seeds": f"{FIRST_HELD} to {FIRST_HELD + HELD - 1}",

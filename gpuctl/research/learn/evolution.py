@@ -82,7 +82,7 @@ def evolve(
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """Result of a search.
 
     Attributes:
@@ -105,7 +105,7 @@ def search(
     free: NDArray[np.bool_] | None = None,
     checkpoint: Path | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
-) -> Found:
+) -> SearchResult:
     """Search for an array of weights, whatever they parametrize; otherwise as `evolve`.
 
     Args:
@@ -137,7 +137,7 @@ def search(
         curve.append(_generation(score, how, number=len(curve), free=may, arrays=arrays, curve=curve))
         last = len(curve) == how.generations
         place.save({"curve": curve, "cpu_s": before + time.process_time() - begin}, arrays, now=last)
-    return Found(arrays["best"], curve, before + time.process_time() - begin)
+    return SearchResult(arrays["best"], curve, before + time.process_time() - begin)
 
 
 def _like(fresh: Floats, saved: Floats) -> Floats:

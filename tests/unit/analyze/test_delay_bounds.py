@@ -70,12 +70,12 @@ def test_a_node_without_a_job_for_hours_may_have_been_down() -> None:
     pool = nodes([4, 4], [0, 0], (0, 10 * hour, 0, 4), (5 * hour, 6 * hour, 1, 4))
     cluster = delays.Cluster(held, (pool,), np.array([INF]), 0.0)
     asked = waits((hour, 5 * hour, 4, 0))
-    gone, at, _ = doubts.perhaps_gone(pool, held, 0.0, 0.0, told=False)
+    gone, at, _ = doubts.possibly_unavailable(pool, held, 0.0, 0.0, told=False)
     assert not at.size
     found = ranges(cluster, asked, delay_bounds.Doubts(gone=(gone,)))
     assert found["capacity"] == (0, 4 * hour)
     assert found["scheduler"] == (0, 4 * hour)
-    told, _, _ = doubts.perhaps_gone(pool, held, 0.0, 0.0, told=True)
+    told, _, _ = doubts.possibly_unavailable(pool, held, 0.0, 0.0, told=True)
     assert not told.start.size
 
 
@@ -83,7 +83,7 @@ def test_jobs_from_before_the_log_may_hold_no_more_than_was_ever_free_since() ->
     # node 0 has 8 GPUs, of which at most 2 are free at once after 100 s; at 200 s the log has settled
     held = holdings((0, 300, 4, 0), (210, 240, 2, 0), (400, 1000, 1, 0))
     pool = nodes([8], [0], (0, 300, 0, 4), (210, 240, 0, 2), (400, 1000, 0, 1))
-    gone, at, change = doubts.perhaps_gone(pool, held, 0.0, 200.0, told=True)
+    gone, at, change = doubts.possibly_unavailable(pool, held, 0.0, 200.0, told=True)
     times = np.array([0.0, 199.0, 200.0, 210.0, 500.0, 900.0])
     assert occupancy.step(times, at, change).tolist() == [8, 8, 4, 2, 2, 0]
     free, _ = occupancy.free_and_open(times, occupancy.joined(pool, gone), [])
@@ -158,7 +158,7 @@ def test_a_gang_of_one_gpu_is_never_kept_by_scattered_gpus() -> None:
     pool = nodes([4, 4], [0, 0], (0, 10 * hour, 0, 4), (5 * hour, 6 * hour, 1, 4))
     held = holdings((0, 10 * hour, 4, 0), (5 * hour, 6 * hour, 4, 0))
     cluster = delays.Cluster(held, (pool,), np.array([INF]), 0.0)
-    gone, _, _ = doubts.perhaps_gone(pool, held, 0.0, 0.0, told=False)
+    gone, _, _ = doubts.possibly_unavailable(pool, held, 0.0, 0.0, told=False)
     for gpus, scattered in ((1, 0), (2, 4 * hour)):
         found = ranges(cluster, waits((hour, 5 * hour, gpus, 0)), delay_bounds.Doubts(gone=(gone,)))
         assert found["fragmentation"] == (0, scattered)
@@ -215,7 +215,7 @@ def test_a_queue_that_keeps_to_some_nodes_may_have_no_others() -> None:
     # none of its 40 gangs was among the 40 that started on the second node: by chance once in 10^11; nobody
     # ever started on the third one
     pool = nodes([4, 4, 4], [0, 0, 0], (0, 50, 0, 4), (0, 5, 1, 4))
-    own = doubts.perhaps_own(np.array([0, 1, 1]), np.array([0, 0, 1]), np.array([40, 2, 40]), pool)
+    own = doubts.possibly_exclusive(np.array([0, 1, 1]), np.array([0, 0, 1]), np.array([40, 2, 40]), pool)
     assert {queue: found.gpus.tolist() for queue, found in own.items()} == {0: [4]}
     cluster = delays.Cluster(holdings((0, 50, 4, 0), (0, 5, 4, 1)), (pool,), np.array([INF, INF]), 0.0)
     for queue, capacity in ((0, (0, 30)), (1, (0, 0))):

@@ -23,7 +23,7 @@ from tests.synthetic_store import change, make_store
 if TYPE_CHECKING:
     from pathlib import Path
 
-NAMES = tuple(registry.known())
+NAMES = tuple(registry.all_analyses())
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
 
 
 def test_gpu_hours_do_not_depend_on_the_order_in_which_threads_add_them() -> None:
-    sql = registry.known()["gpu_hours_lost"].sql
+    sql = registry.all_analyses()["gpu_hours_lost"].sql
     with duckdb.connect() as con:
         # halves of GPUs held for thirds of seconds, beside very long attempts: doubles would add up to other digits
         con.execute(

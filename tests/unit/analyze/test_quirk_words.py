@@ -71,6 +71,6 @@ def test_every_mark_of_every_reader_has_words() -> None:
         "no_wait", "work_in_steps", "mig_not_counted", "earlier_attempts_lost", "killed_at_limit", "not_in_job_table",
         "attempts_missing", "start_is_admission", "gpus_changed", "unknown_state", "exit_code_not_told",
     }  # fmt: skip
-    sql = registry.known()["data_quality"].sql
+    sql = registry.all_analyses()["data_quality"].sql
     known = set(re.findall(r"\(\d+, '(?:job|attempt)', '([a-z0-9_]+)'", sql))
     assert {word: file for word, file in marks.items() if word not in known} == {}

@@ -9,7 +9,7 @@ import pytest
 
 from gpuctl.analyze import delays, scheduler_rules
 from gpuctl.analyze.occupancy import Holdings, Nodes
-from gpuctl.analyze.racks import Gangs, Layout, guess_layouts, known_layouts
+from gpuctl.analyze.racks import Gangs, Layout, guess_layouts, layouts_of_known_racks
 
 HOUR = 3600.0
 
@@ -159,6 +159,6 @@ def test_gangs_are_held_to_one_rack_for_a_time_of_a_list() -> None:
 
 def test_a_guess_at_racks_is_held_against_the_gangs_that_lay_across_them() -> None:
     # of 101 gangs across known racks that waited 0 to 100 s, two in a hundred were before the rule relaxed
-    relaxed, never = known_layouts(*apart(*range(101)))
+    relaxed, never = layouts_of_known_racks(*apart(*range(101)))
     assert (relaxed.relax, relaxed.forbidden) == ((np.inf, np.inf), 2)
     assert (never.relax, never.forbidden) == ((np.inf, np.inf), 101)

@@ -41,7 +41,7 @@ class Tables:
 
 def analysis_sql(name: str) -> str:
     """The statement of a result table."""
-    return registry.known()[name].sql
+    return registry.all_analyses()[name].sql
 
 
 @pytest.fixture

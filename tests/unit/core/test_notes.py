@@ -16,7 +16,7 @@ from gpuctl.core.notes import (
     Note,
     Span,
     counted,
-    is_foreign,
+    is_untrusted,
     listed,
     literal,
     named,
@@ -177,5 +177,5 @@ def test_notes_survive_copies(name: str, text: str) -> None:
     made = together("", [Note(text), named("user", name)])
     for again in (copy.deepcopy(made), copy.copy(made)):
         assert (again, again.named) == (made, made.named)
-    assert is_foreign(untrusted(name))
+    assert is_untrusted(untrusted(name))
     assert untrusted(made) is made

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import polars as pl
 import pytest
 
-from gpuctl.core.relative_time import shown, without_date
+from gpuctl.core.relative_time import day_and_time, without_date
 from gpuctl.reports.export import document, values
 from gpuctl.reports.screens.words import day
 from gpuctl.reports.terminal.text_graphics import moment, time_ticks
@@ -19,7 +19,7 @@ from gpuctl.reports.terminal.text_graphics import moment, time_ticks
     [(0, "day 0 00:00:00"), (86_399, "day 0 23:59:59"), (149 * 86_400 + 3725.25, "day 149 01:02:05.25")],
 )
 def test_days_and_times(seconds: float, text: str) -> None:
-    assert shown(seconds) == text
+    assert day_and_time(seconds) == text
     time = datetime.fromtimestamp(seconds, UTC)
     assert without_date(time) == text
     assert values.json_value(time) == text

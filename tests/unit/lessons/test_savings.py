@@ -31,8 +31,8 @@ def test_a_saving_must_hold_at_every_end() -> None:
 def test_no_job_takes_part_in_choosing_its_own_rule() -> None:
     block = np.array([0, 0, 1, 1, 2, 2])
     base, lucky, better = np.full(6, 10.0), np.array([0.0, 0, 11, 11, 11, 11]), np.full(6, 9.0)
-    chosen = savings.chosen_elsewhere(np.stack([base, lucky, better]), block, baseline=0)
+    chosen = savings.cross_validated_rules(np.stack([base, lucky, better]), block, baseline=0)
     # what is lucky in the first block alone is never chosen there
     assert chosen.tolist() == [2, 2, 1, 1, 1, 1]
     worse = np.stack([base, base + 1])
-    assert savings.chosen_elsewhere(worse, block, baseline=0).tolist() == [0] * 6
+    assert savings.cross_validated_rules(worse, block, baseline=0).tolist() == [0] * 6

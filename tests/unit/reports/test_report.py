@@ -18,11 +18,11 @@ from gpuctl.reports.html import render_report
 from gpuctl.reports.metrics import METRICS
 from gpuctl.reports.report import (
     against_baseline,
+    all_metrics,
     compared,
     earlier,
     failed,
     is_summary,
-    known_metrics,
     labelled,
     summarize,
     verdict,
@@ -205,7 +205,7 @@ def test_metrics_are_documented_and_named_once() -> None:
     keys = [(metric.name, tuple(metric.labels)) for metric in METRICS]
     assert len(set(keys)) == len(keys)
     assert all(metric.unit and metric.text and not metric.text.endswith(".") for metric in METRICS)
-    listed = known_metrics().tables[0].frame["metric"].to_list()
+    listed = all_metrics().tables[0].frame["metric"].to_list()
     assert "queueing.p95_wait_h{queue=...}" in listed
     assert len(listed) == len(METRICS)
 

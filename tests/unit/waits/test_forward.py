@@ -91,7 +91,7 @@ def test_nothing_that_comes_later_is_known(tmp_path: Path) -> None:
     for each, cut in ((rows, half), (later, half), (later, np.inf)):
         it = log_of("made up", each)
         names = limit_share.names(run_times.rows_of(it))
-        seen = limit_share.seen(run_times.rows_of(it), names)
+        seen = limit_share.submission_features(run_times.rows_of(it), names)
         fitted = run_times.fit(it, seen, names, cut, fewest=1)
         assert fitted is not None
         told.append((fitted.texts, seen[:came].tobytes()))

@@ -74,7 +74,7 @@ def test_clocks_of_queue_and_accounting() -> None:
     assert queue_snapshot.merged(local, found, "Europe/Berlin", "lab")[0].height == 6
     other = book.with_columns(job=pl.lit("8"))
     assert "not in the queue" in str(queue_snapshot.merged(other, found, "UTC", "lab")[1][0])
-    assert math.isclose(queue_snapshot.taken_on_clock(found, "Europe/Berlin"), 1_700_003_700)
+    assert math.isclose(queue_snapshot.snapshot_time(found, "Europe/Berlin"), 1_700_003_700)
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"jobs": 3}', '{"jobs": [{"job_id": 1, "submit_time": "x"}]}', "{"])

@@ -262,7 +262,7 @@ def test_an_anonymous_model_keeps_no_duration_of_one_users_jobs(trace: Jobs) -> 
 )
 def test_synth_warns_where_the_model_was_unlike_its_trace(trace: Jobs, scores: object, told: str) -> None:
     model, wanted = learn.fit(trace), Synthesis(50, 0)
-    found = tables.made(model, synthesize(model, wanted), wanted, (), "", card={"scores": scores})
+    found = tables.synthesis_result(model, synthesize(model, wanted), wanted, (), "", card={"scores": scores})
     said = [text for text in found.warnings if "unlike the trace (fit_quality)" in text]
     assert len(said) == bool(told)
     assert all(told in text for text in said)
@@ -276,9 +276,9 @@ def test_synth_warns_where_the_load_rests_on_a_guess(
     trace: Jobs, origin: str, given: float | None, guessed: bool
 ) -> None:
     model, wanted = learn.fit(dataclasses.replace(trace, capacity_from=origin)), Synthesis(50, 0, 0.5, capacity=given)
-    found = tables.made(model, synthesize(model, wanted), wanted, (), "")
+    found = tables.synthesis_result(model, synthesize(model, wanted), wanted, (), "")
     assert any("guessed capacity" in text for text in found.warnings) == guessed
-    assert not any("guess" in text for text in tables.made(
+    assert not any("guess" in text for text in tables.synthesis_result(
         model, synthesize(model, Synthesis(50, 0)), Synthesis(50, 0), (), "").warnings)  # fmt: skip
 
 

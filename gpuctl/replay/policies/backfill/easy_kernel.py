@@ -261,7 +261,7 @@ def _backfill_late(s, q, b, f, r, j):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _look_up(s, b, f, group, after):  # type: ignore[no-untyped-def]
+def _next_candidate(s, b, f, group, after):  # type: ignore[no-untyped-def]
     """Find the next job of a group that may be able to start."""
     p = f.p[0]
     f.next[group] = -1
@@ -293,7 +293,7 @@ def _backfill(s, q, b, f, r):  # type: ignore[no-untyped-def]
         if version != p.version:
             # jobs that could not start may now, placed elsewhere
             for group in range(f.next.size):
-                _look_up(s, b, f, group, after)
+                _next_candidate(s, b, f, group, after)
             version = p.version
         group = -1
         for k in range(f.next.size):
@@ -311,7 +311,7 @@ def _backfill(s, q, b, f, r):  # type: ignore[no-untyped-def]
             _go(s, q, b, f, r, j, R_SHORT)
         elif not _backfill_late(s, q, b, f, r, j):
             f.late[group] = p.version
-        _look_up(s, b, f, group, after)
+        _next_candidate(s, b, f, group, after)
 
 
 @inner

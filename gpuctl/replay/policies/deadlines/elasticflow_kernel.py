@@ -65,7 +65,7 @@ class ElasticFlow(Bundle):
 
 
 @inner
-def comes(s, j, m):  # type: ignore[no-untyped-def]
+def submit(s, j, m):  # type: ignore[no-untyped-def]
     """A job is submitted: it is looked at when the next slot begins."""
     p = m.p[0]
     k = p.new
@@ -338,4 +338,4 @@ def decide(s, m):  # type: ignore[no-untyped-def]
 @compiled
 def run(s, m, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants."""
-    return loop(s, (m,), until, steps, decide=decide, on_submit=comes, on_round=begins)
+    return loop(s, (m,), until, steps, decide=decide, on_submit=submit, on_round=begins)

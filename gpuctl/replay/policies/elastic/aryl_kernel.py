@@ -24,8 +24,8 @@ from gpuctl.replay.policies.elastic.borrowing_kernel import (
     ahead,
     cheapest,
     clear,
+    count_free,
     enter,
-    look_around,
     pop,
     take_flex,
     takes,
@@ -347,7 +347,7 @@ def _settle_all(s, m):  # type: ignore[no-untyped-def]
 def decide(s, m):  # type: ignore[no-untyped-def]
     """Decide at an instant, in this order."""
     p = m.p[0]
-    look_around(s, m)
+    count_free(s, m)
     if p.loan == 1:
         _tick_by_tick(s, m)
     _admit(s, m)

@@ -102,7 +102,7 @@ def takes(s, j, gpus):  # type: ignore[no-untyped-def]
 
 
 @inner
-def there(s, m, k):  # type: ignore[no-untyped-def]
+def is_available(s, m, k):  # type: ignore[no-untyped-def]
     """Whether a node is for training, or on loan."""
     return k < m.p[0].training or m.hosts[k].lent == 1
 
@@ -122,13 +122,13 @@ def usable(s, m, j, k, training, lent):  # type: ignore[no-untyped-def]
 
 
 @inner
-def look_around(s, m):  # type: ignore[no-untyped-def]
+def count_free(s, m):  # type: ignore[no-untyped-def]
     """Count free GPUs at the beginning of an instant."""
     p = m.p[0]
     p.free_t = p.free_l = 0
     for k in range(m.hosts.size):
         node, host = s.nodes[k], m.hosts[k]
-        host.free = node.free if node.up == 1 and there(s, m, k) else 0
+        host.free = node.free if node.up == 1 and is_available(s, m, k) else 0
         if k < p.training:
             p.free_t += host.free
         else:

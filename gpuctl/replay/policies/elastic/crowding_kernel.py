@@ -121,7 +121,7 @@ def room(s, m, k):  # type: ignore[no-untyped-def]
 
 
 @inner
-def come(m, j, k, gpus):  # type: ignore[no-untyped-def]
+def add_piece(m, j, k, gpus):  # type: ignore[no-untyped-def]
     """Add a piece of a job to a node."""
     host = m.hosts[k]
     m.here[k, host.jobs] = j
@@ -157,7 +157,7 @@ def leave(s, m, j):  # type: ignore[no-untyped-def]
         return
     member.on = 0
     if member.partner >= 0:
-        apart(s, m, j)
+        dissolve_pair(s, m, j)
     row = s.attempts[s.jobs[j].row]
     for at in range(row.first, row.first + row.pieces):
         k = s.pieces[at].node
@@ -224,7 +224,7 @@ def moves_to(s, m, j, k, reason):  # type: ignore[no-untyped-def]
     member.extra = 0
     settle_on(m, k, gpus)
     go(m, j, old, gpus)
-    come(m, j, k, gpus)
+    add_piece(m, j, k, gpus)
     m.p[0].steps += 1
     member.came = m.p[0].steps
     s.g[0].chosen = 0
@@ -265,7 +265,7 @@ def keep(m, j):  # type: ignore[no-untyped-def]
 
 
 @inner
-def apart(s, m, j):  # type: ignore[no-untyped-def]
+def dissolve_pair(s, m, j):  # type: ignore[no-untyped-def]
     """Dissolve a job's pair."""
     if m.members[j].tried < np.inf:
         keep(m, j)

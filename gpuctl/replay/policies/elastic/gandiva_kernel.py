@@ -22,9 +22,9 @@ from gpuctl.replay.policies.elastic.crowding_kernel import (
     R_PACKED,
     R_ROOM,
     R_TURNS,
-    apart,
+    add_piece,
     ban,
-    come,
+    dissolve_pair,
     find_node,
     is_banned,
     is_loose,
@@ -111,7 +111,7 @@ def _arrives(s, m, j):  # type: ignore[no-untyped-def]
         return False
     launch(s, j, R_TURNS if crowded else R_ROOM)
     for at in range(g.chosen):
-        come(m, j, s.choice[at].node, s.choice[at].gpus)
+        add_piece(m, j, s.choice[at].node, s.choice[at].gpus)
     g.chosen = 0
     m.p[0].steps += 1
     m.members[j].on, m.members[j].came = 1, m.p[0].steps
@@ -149,7 +149,7 @@ def _part_idle_pairs(s, m):  # type: ignore[no-untyped-def]
         if host.pairs > 0 and host.raw <= s.nodes[k].cap:
             for at in range(host.jobs):
                 if m.members[m.here[k, at]].partner >= 0:
-                    apart(s, m, m.here[k, at])
+                    dissolve_pair(s, m, m.here[k, at])
 
 
 @inner
@@ -230,7 +230,7 @@ def _judge_trials(s, m, k):  # type: ignore[no-untyped-def]
         other = m.members[j].partner
         if other >= 0 and m.members[j].tried < s.g[0].now:
             if micro(2.0 * pair_speed(m, j, other)) <= 1_000_000:
-                apart(s, m, j)
+                dissolve_pair(s, m, j)
                 ban(s, m, j, other)
             else:
                 keep(m, j)

@@ -40,7 +40,7 @@ class Rounds(Bundle):
 
 
 @inner
-def comes(s, job, m):  # type: ignore[no-untyped-def]
+def queue_new(s, job, m):  # type: ignore[no-untyped-def]
     """Insert a job queued for the first time into the line."""
     k = m.n[0]
     m.n[0] += 1
@@ -184,4 +184,4 @@ def decide(s, m):  # type: ignore[no-untyped-def]
 @compiled
 def run(s, m, until, steps):  # type: ignore[no-untyped-def]
     """Advance by a number of instants."""
-    return loop(s, (m,), until, steps, decide=decide, on_submit=comes, on_round=begins)
+    return loop(s, (m,), until, steps, decide=decide, on_submit=queue_new, on_round=begins)

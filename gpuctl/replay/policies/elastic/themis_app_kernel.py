@@ -120,7 +120,7 @@ def _ready(s, j):  # type: ignore[no-untyped-def]
 
 
 @inner
-def look_over(s, m, h):  # type: ignore[no-untyped-def]
+def update_app(s, m, h):  # type: ignore[no-untyped-def]
     """Update an app's jobs to now, their requests and, unless the lease has just ended, their holdings."""
     app = m.bidders[h]
     app.asks, app.has = 0, 0
@@ -278,7 +278,7 @@ def fairness(s, m, j, gpus, level, more):  # type: ignore[no-untyped-def]
 def _inherit(s, m, h):  # type: ignore[no-untyped-def]
     """Keep for an app the GPUs of its jobs that just ended, if its other jobs can use them."""
     p, app = m.p[0], m.bidders[h]
-    look_over(s, m, h)
+    update_app(s, m, h)
     m.mine[:] = 0
     for k in range(p.gone):
         j = m.gone[k]
@@ -484,7 +484,7 @@ def share_out(s, m, h):  # type: ignore[no-untyped-def]
 @inner
 def divide_anew(s, m, h):  # type: ignore[no-untyped-def]
     """Divide an app's GPUs among its jobs."""
-    look_over(s, m, h)
+    update_app(s, m, h)
     gather(s, m, h)
     for k in range(s.nodes.size):
         m.whole[k] = m.mine[k]

@@ -26,7 +26,7 @@ from gpuctl.replay.policies.elastic.themis_app_kernel import (
     leaves,
     level_of_mine,
     lift_app,
-    look_over,
+    update_app,
 )
 from gpuctl.replay.policies.elastic.themis_placement_kernel import place
 
@@ -34,7 +34,7 @@ from gpuctl.replay.policies.elastic.themis_placement_kernel import place
 
 
 @inner
-def comes(s, job, m, a):  # type: ignore[no-untyped-def]
+def handle_submission(s, job, m, a):  # type: ignore[no-untyped-def]
     """Handle a submitted job."""
     advance(s, m)
     p = m.p[0]
@@ -68,7 +68,7 @@ def changes(s, who, m, a):  # type: ignore[no-untyped-def]
 
 
 @inner
-def again(s, job, m, a):  # type: ignore[no-untyped-def]
+def handle_requeue(s, job, m, a):  # type: ignore[no-untyped-def]
     """Handle a requeued job."""
     m.p[0].go = 1
     m.bidders[m.bidders[job].head].altered = 1
@@ -114,7 +114,7 @@ def _ahead(m, x, y):  # type: ignore[no-untyped-def]
 def _rank_app(s, m, a, h):  # type: ignore[no-untyped-def]
     """Whether an app of several jobs bids; sets its fairness."""
     app, sale = m.bidders[h], a.p[0]
-    look_over(s, m, h)
+    update_app(s, m, h)
     if app.has >= app.asks:
         return False
     if app.has == 0:
@@ -193,7 +193,7 @@ def reach(s, m, a, i):  # type: ignore[no-untyped-def]
             _near_own(s, m, j)
         else:
             a.least[k] = bidder.least
-            _look_at_pool(s, m, job.mask)
+            _find_freest(s, m, job.mask)
             bidder.near, bidder.far = p.node, p.rack
 
 
@@ -207,7 +207,7 @@ def _in_rack(s, mask, rack):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _look_at_pool(s, m, mask):  # type: ignore[no-untyped-def]
+def _find_freest(s, m, mask):  # type: ignore[no-untyped-def]
     """Find the freest node and rack."""
     p = m.p[0]
     if p.node >= 0 and p.mask == mask:
@@ -283,6 +283,6 @@ def decide(s, m, a):  # type: ignore[no-untyped-def]
 def run(s, m, a, until, steps):  # type: ignore[no-untyped-def]
     """Advance by a number of instants."""
     return loop(
-        s, (m, a), until, steps, decide=decide, on_finish=ends, on_requeue=again, on_node_down=changes,
-        on_node_up=changes, on_submit=comes, on_lease_end=lease_ends,
+        s, (m, a), until, steps, decide=decide, on_finish=ends, on_requeue=handle_requeue, on_node_down=changes,
+        on_node_up=changes, on_submit=handle_submission, on_lease_end=lease_ends,
     )  # fmt: skip

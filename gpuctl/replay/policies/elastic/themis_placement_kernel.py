@@ -77,7 +77,7 @@ def _find_more(s, m, mask, gpus):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _goes_on(s, m, j, gpus):  # type: ignore[no-untyped-def]
+def _continue_job(s, m, j, gpus):  # type: ignore[no-untyped-def]
     """Continue a job that holds GPUs, or has just lost them, on those in `mine` and some more.
 
     Those in `mine` are not free. Returns the number of its GPUs.
@@ -207,12 +207,12 @@ def place(s, m, a):  # type: ignore[no-untyped-def]
         if bidder.several == 1:
             _place_app(s, m, j)
         elif bidder.lifted == 1:
-            if _goes_on(s, m, j, _take_back(s, m, j, bidder.gets)) >= bidder.least:
+            if _continue_job(s, m, j, _take_back(s, m, j, bidder.gets)) >= bidder.least:
                 grant(s, j, s.g[0].now + p.lease, R_LEASE)
         elif bidder.has > 0:
             row = s.attempts[s.jobs[j].row]
             for k in range(row.first, row.first + row.pieces):
                 m.mine[s.pieces[k].node] = s.pieces[k].gpus
-            _goes_on(s, m, j, bidder.gets)
+            _continue_job(s, m, j, bidder.gets)
         else:
             _starts(s, m, j, bidder.gets)

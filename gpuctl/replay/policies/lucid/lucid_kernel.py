@@ -87,7 +87,7 @@ def _waits(m, j):  # type: ignore[no-untyped-def]
 
 
 @inner
-def comes(s, j, m):  # type: ignore[no-untyped-def]
+def handle_submission(s, j, m):  # type: ignore[no-untyped-def]
     """A job is submitted: to the profiler if it is small enough, else to the main queue."""
     p = m.p[0]
     if p.profilers > 0 and s.jobs[j].gpus <= p.profilers * p.factor:
@@ -303,6 +303,6 @@ def decide(s, m):  # type: ignore[no-untyped-def]
 def run(s, m, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants."""
     return loop(
-        s, (m,), until, steps, decide=decide, on_submit=comes, on_requeue=on_requeue, on_finish=ends, on_wake=on_wake,
-        on_node_up=freed,
+        s, (m,), until, steps, decide=decide, on_submit=handle_submission, on_requeue=on_requeue, on_finish=ends,
+        on_wake=on_wake, on_node_up=freed,
     )  # fmt: skip

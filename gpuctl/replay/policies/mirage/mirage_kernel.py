@@ -49,7 +49,7 @@ def _queue(m, j):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _look(s, m):  # type: ignore[no-untyped-def]
+def _process_events(s, m):  # type: ignore[no-untyped-def]
     """Process the events of this instant."""
     for k in range(s.g[0].events):
         if s.events[k].kind == E_QUEUED and s.jobs[s.events[k].who].state == WAITING:
@@ -131,7 +131,7 @@ def _backfill(s, m, minute):  # type: ignore[no-untyped-def]
 def decide(s, m):  # type: ignore[no-untyped-def]
     """Run the pass of this minute, and schedule the next one that may start a job."""
     now = s.g[0].now
-    _look(s, m)
+    _process_events(s, m)
     if m.n[0] == 0:
         return
     minute = int(np.floor(now / 60.0))

@@ -81,7 +81,7 @@ class Philly(Policy):
 
     def extended(self, cluster: Cluster) -> Cluster:
         """See `Policy.extended`."""
-        return prerun.set_apart(cluster, self.params)
+        return prerun.reserve_pool(cluster, self.params)
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """See `Policy.program`."""

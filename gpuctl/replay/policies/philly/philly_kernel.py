@@ -26,12 +26,12 @@ from gpuctl.replay.policies.philly.rules_kernel import (
     TRIES,
     adapt,
     first_level,
+    is_pass_due,
     learn_run,
-    look_later,
-    look_now,
-    looks,
     over,
+    request_pass,
     runs,
+    schedule_pass,
     time_is_over,
     wants_locality,
 )
@@ -398,7 +398,7 @@ def waits(s, j, q, f, r):  # type: ignore[no-untyped-def]
 @inner
 def on_submit(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
     """Handle a submitted job: it joins the pool's line if it first runs on one GPU."""
-    look_now(r)
+    request_pass(r)
     if not first_alone(s, j, c):
         waits(s, j, q, f, r)
 
@@ -406,7 +406,7 @@ def on_submit(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
 @inner
 def on_requeue(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
     """Handle a requeued job: after a failed first run it gets another, and it ends if no retry helps."""
-    look_now(r)
+    request_pass(r)
     alone = left_pool(s, j, c)
     if s.jobs[j].state != WAITING:
         return
@@ -426,7 +426,7 @@ def on_requeue(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
 @inner
 def on_finish(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
     """Handle an ended job: its run time is known; it may have ended in its first run."""
-    look_now(r)
+    request_pass(r)
     left_pool(s, j, c)
     if r.p[0].relax == ADAPTIVE:
         learn_run(s, r, j)
@@ -435,27 +435,27 @@ def on_finish(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
 @inner
 def on_node_down(s, node, q, f, r, c):  # type: ignore[no-untyped-def]
     """Handle a node that went down: GPUs gathered there are lost."""
-    look_now(r)
+    request_pass(r)
     _lose_node(s, f, node)
 
 
 @inner
 def on_node_up(s, node, q, f, r, c):  # type: ignore[no-untyped-def]
     """Handle a node that came up."""
-    look_now(r)
+    request_pass(r)
 
 
 @inner
 def on_timer(s, number, q, f, r, c):  # type: ignore[no-untyped-def]
     """Handle the timer of passes."""
-    look_now(r)
+    request_pass(r)
 
 
 @inner
 def on_wake(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
     """Handle a job's timer: gathering, back-off or first run is over."""
     if c.stage[j] != NOT:
-        look_now(r)
+        request_pass(r)
         if c.stage[j] == ALONE:
             passed(s, j, c)
             waits(s, j, q, f, r)
@@ -463,14 +463,14 @@ def on_wake(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
     if s.jobs[j].state != WAITING:
         return
     if f.level[j] == AWAY:
-        look_now(r)
+        request_pass(r)
         waits(s, j, q, f, r)
         return
     if r.p[0].relax == TIME:
         time_is_over(s, q, f, r, j)
     if r.p[0].relax > RETRY:
         return
-    look_now(r)
+    request_pass(r)
     queue = s.jobs[j].queue
     if f.gatherer[queue] == j:
         _settle(s, f, queue)
@@ -481,7 +481,7 @@ def on_wake(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _mend(s, q, f, r):  # type: ignore[no-untyped-def]
+def _check_heads(s, q, f, r):  # type: ignore[no-untyped-def]
     """Check the heads that wait for locality alone; true if one of them may start now."""
     g = s.g[0]
     p = r.p[0]
@@ -514,7 +514,7 @@ def _mend(s, q, f, r):  # type: ignore[no-untyped-def]
 def decide(s, q, f, r, c):  # type: ignore[no-untyped-def]
     """One pass at this instant."""
     p = f.p[0]
-    if s.g[0].waiting == 0 or not looks(s, q, f, r):
+    if s.g[0].waiting == 0 or not is_pass_due(s, q, f, r):
         return
     run_alone(s, c)
     for queue in f.order:
@@ -528,7 +528,7 @@ def decide(s, q, f, r, c):  # type: ignore[no-untyped-def]
     else:
         _start_those_that_fit(s, q, f, r, False)
     if r.since.size > 1:
-        while _mend(s, q, f, r):
+        while _check_heads(s, q, f, r):
             if in_order:
                 _start_in_order(s, q, f, r)
             else:
@@ -541,7 +541,7 @@ def decide(s, q, f, r, c):  # type: ignore[no-untyped-def]
             _gather(s, q, f, r)
         if p.borrow == 1 and not in_order:
             _start_those_that_fit(s, q, f, r, True)
-        look_later(s, q, r)
+        schedule_pass(s, q, r)
 
 
 @compiled

@@ -42,7 +42,7 @@ PARAMETERS = (
 )  # fmt: skip
 
 
-def set_apart(cluster: Cluster, params: Mapping[str, Any]) -> Cluster:
+def reserve_pool(cluster: Cluster, params: Mapping[str, Any]) -> Cluster:
     """The nodes after moving some GPUs to the pool, which is the last node returned.
 
     They are taken from the nodes with the fewest GPUs, the last of them first; nodes keep their numbers.
@@ -107,7 +107,7 @@ def catcher(
     if known is None and (first > 0 or sure > 0):
         notes.append(note("philly: nothing states why jobs failed: no failure shows early, and all are tried again"))
     elif known is not None:
-        alone = shown(workload, known)
+        alone = fails_on_one_gpu(workload, known)
         solo[alone] = workload.segment_s[alone]
         if sure > 0:
             ends[(known.reason >= 0) & ~known.may_pass & (known.confidence >= sure)] = 1
@@ -117,7 +117,7 @@ def catcher(
     return memory, tuple(notes)
 
 
-def shown(workload: Workload, known: Failures) -> NDArray[np.bool_]:
+def fails_on_one_gpu(workload: Workload, known: Failures) -> NDArray[np.bool_]:
     """Which segments end in a failure that shows on one GPU, shape (segments,).
 
     Failures whose reason shows there are drawn with the classifier's own confidence c. It was certainly wrong for jobs

@@ -211,13 +211,13 @@ def _ask_for_less(s, q, f, r, j):  # type: ignore[no-untyped-def]
 
 
 @inner
-def look_now(r):  # type: ignore[no-untyped-def]
+def request_pass(r):  # type: ignore[no-untyped-def]
     """Record an event that allows a pass."""
     r.p[0].look = 1
 
 
 @inner
-def looks(s, q, f, r):  # type: ignore[no-untyped-def]
+def is_pass_due(s, q, f, r):  # type: ignore[no-untyped-def]
     """Whether a pass is due at this instant: always, unless the policy has an interval."""
     p = r.p[0]
     if p.interval <= 0:
@@ -233,7 +233,7 @@ def looks(s, q, f, r):  # type: ignore[no-untyped-def]
 
 
 @inner
-def look_later(s, q, r):  # type: ignore[no-untyped-def]
+def schedule_pass(s, q, r):  # type: ignore[no-untyped-def]
     """Set the timer of the next pass while jobs wait."""
     p = r.p[0]
     if p.interval > 0 and q.counter[2] > 0 and not p.next > s.g[0].now:

@@ -105,7 +105,7 @@ def _wins_tie(m, a, b):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _look_around(s, m):  # type: ignore[no-untyped-def]
+def _scan_waiting(s, m):  # type: ignore[no-untyped-def]
     """See who waits, and for which smallest gang."""
     p = m.p[0]
     p.passes += 1
@@ -157,7 +157,7 @@ def decide(s, m, r):  # type: ignore[no-untyped-def]
     p = m.p[0]
     if p.waiting == 0 or (g.free < p.smallest and g.resources == 0):
         return
-    _look_around(s, m)
+    _scan_waiting(s, m)
     skipped = False
     while g.free >= p.smallest or g.resources == 1:
         at = _first(s, m)

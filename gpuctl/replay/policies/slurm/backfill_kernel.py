@@ -27,11 +27,11 @@ from gpuctl.replay.policies.slurm.limit_kernel import within
 from gpuctl.replay.policies.slurm.main_pass_kernel import begin_pass, of_partition, start_preempting
 from gpuctl.replay.policies.slurm.node_kernel import (
     NOW,
-    chosen,
     copy_set,
     counted,
     fill,
     least_nodes,
+    mark_choice,
     meets,
     place,
     usable,
@@ -57,7 +57,7 @@ def _hopes(s, f, r, kind):  # type: ignore[no-untyped-def]
         return False
     unreserved(f, j, s.g[0].now)
     if f.bad[form] != p.freed and (amount_now(s, f, j) if p.counts == 1 else place(s, f, j, NOW)):
-        chosen(s, f.kind_ok[kind])
+        mark_choice(s, f.kind_ok[kind])
         return True
     if p.preempt != P_NONE and without_victims(s, f, r, j):
         # which nodes it would take depends on running jobs: check again whenever anything changes
@@ -73,7 +73,7 @@ def _new(kind, j, run):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _first_look(s, f, r, run):  # type: ignore[no-untyped-def]
+def _count_startable(s, f, r, run):  # type: ignore[no-untyped-def]
     """Count, by kind, the jobs that could start now without reservations."""
     p = f.p[0]
     p.alive = p.hopes = 0
@@ -97,7 +97,7 @@ def _first_look(s, f, r, run):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _look_again(s, f, r, words):  # type: ignore[no-untyped-def]
+def _recheck_kinds(s, f, r, words):  # type: ignore[no-untyped-def]
     """After free nodes changed, find the kinds that can still start now."""
     p = f.p[0]
     p.version += 1
@@ -212,7 +212,7 @@ def _try(s, f, r, j, now_only):  # type: ignore[no-untyped-def]
             continue
         if at > now + p.bf_window:
             return np.inf, False, tested
-        chosen(s, f.tmp)
+        mark_choice(s, f.tmp)
         if overlaps(f, at, at + x.plan, f.tmp):
             from_s = at
             continue
@@ -230,7 +230,7 @@ def _reserve(s, f, r, j, at, run):  # type: ignore[no-untyped-def]
     if p.counts == 1:
         fill(f.off, ~_NONE)
     else:
-        chosen(s, f.off)
+        mark_choice(s, f.off)
     if p.first == 1 and p.logged_head != j:
         # only the first one of a pass is logged, once
         p.logged_head = j
@@ -240,7 +240,7 @@ def _reserve(s, f, r, j, at, run):  # type: ignore[no-untyped-def]
         keep_amount(s, f, j, at, at + f.x[j].plan)
     else:
         keep(f, at, at + f.x[j].plan, f.off)
-    _look_again(s, f, r, f.off)
+    _recheck_kinds(s, f, r, f.off)
 
 
 @inner
@@ -257,7 +257,7 @@ def backfill_pass(s, f, r):  # type: ignore[no-untyped-def]
         clear_amounts(s, f, r)
     else:
         clear_plan(s, f)
-    _first_look(s, f, r, run)
+    _count_startable(s, f, r, run)
     again = p.hopes > 0
     at, tests, starts = 0, 0, 0
     p.first = 1
@@ -302,8 +302,8 @@ def backfill_pass(s, f, r):  # type: ignore[no-untyped-def]
                 if preempting:
                     fill(f.off, ~_NONE)
                 else:
-                    chosen(s, f.off)
-                _look_again(s, f, r, f.off)
+                    mark_choice(s, f.off)
+                _recheck_kinds(s, f, r, f.off)
                 if p.bf_starts > 0 and starts >= p.bf_starts:
                     return again
                 continue

@@ -116,7 +116,7 @@ def between(f, begin, end):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _alike(f, a, b):  # type: ignore[no-untyped-def]
+def _same_reservations(f, a, b):  # type: ignore[no-untyped-def]
     """Whether two steps have the same reservations."""
     for word in range(f.ok.size):
         if f.step_ok[a, word] != f.step_ok[b, word]:
@@ -153,7 +153,7 @@ def keep(f, begin, end, words):  # type: ignore[no-untyped-def]
             break
     # only up to the step after the reservation, and only the first two
     while drop < k and drop + 1 < p.steps:
-        if _alike(f, drop, drop + 1):
+        if _same_reservations(f, drop, drop + 1):
             p.steps -= 1
             for later in range(drop + 1, p.steps):
                 f.step_t[later] = f.step_t[later + 1]
@@ -235,7 +235,7 @@ def guess(s, f, end):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _goes_first(s, f, j, i):  # type: ignore[no-untyped-def]
+def _has_priority(s, f, j, i):  # type: ignore[no-untyped-def]
     return f.p[0].preempt != P_NONE and preempts(s, f, j, i)
 
 
@@ -259,7 +259,7 @@ def _after_ends(s, f, r, j, latest):  # type: ignore[no-untyped-def]
             if p.coarse == 0 and last >= 0 and end > max(last, s.g[0].now):
                 break
             k += 1
-            if not runs_on(s, f, i) or _goes_first(s, f, j, i):
+            if not runs_on(s, f, i) or _has_priority(s, f, j, i):
                 continue
             if first < 0:
                 first = (np.floor(end / GROUP_S) + 1.0) * GROUP_S

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Cluster, Ints
 
 
-def made_to_fit(x: Any, part_ok: NDArray[np.uint64], cluster: Cluster, state: State) -> list[Note]:
+def fit_requests(x: Any, part_ok: NDArray[np.uint64], cluster: Cluster, state: State) -> list[Note]:
     """Adapt each job's request to nodes that could hold it, or mark the job as never starting; returns notes.
 
     Args:

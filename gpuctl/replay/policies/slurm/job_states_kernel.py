@@ -10,7 +10,7 @@ from gpuctl.replay.engine.job_life_kernel import launch
 from gpuctl.replay.engine.running_jobs_kernel import runs, runs_no_more
 from gpuctl.replay.engine.state import E_FINISHED, E_JOB_TIMER, E_NODE_DOWN, E_NODE_UP, E_QUEUED, WAITING
 from gpuctl.replay.policies.slurm.limit_kernel import may_submit, submitted, use
-from gpuctl.replay.policies.slurm.node_kernel import look_who_is_up, occupy, refresh
+from gpuctl.replay.policies.slurm.node_kernel import occupy, refresh, update_up_nodes
 from gpuctl.replay.policies.slurm.order_kernel import activate, ended, into_line, set_priority
 from gpuctl.replay.policies.slurm.records_kernel import M_CANCEL, R_CANCELLED, R_NEVER, R_SUBMIT
 
@@ -39,7 +39,7 @@ def _let_go(s, f, r, j):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _gone_for(f, j):  # type: ignore[no-untyped-def]
+def _release_preemptor(f, j):  # type: ignore[no-untyped-def]
     """Handle a preempted job that is gone: its preemptor waits for one less."""
     x = f.x[j]
     if x.gives_way >= 0:
@@ -90,7 +90,7 @@ def take_in(s, f, r):  # type: ignore[no-untyped-def]
         kind, j = event.kind, event.who
         p.seen += 1
         if kind == E_NODE_UP or kind == E_NODE_DOWN:
-            look_who_is_up(s, f)
+            update_up_nodes(s, f)
             p.freed += 1
             freed = True
         elif kind == E_JOB_TIMER:
@@ -102,7 +102,7 @@ def take_in(s, f, r):  # type: ignore[no-untyped-def]
                 _let_go(s, f, r, j)
                 freed = True
             preempted = f.x[j].gives_way >= 0
-            _gone_for(f, j)
+            _release_preemptor(f, j)
             if kind == E_FINISHED:
                 submitted(f, j, -1)
                 activate(f, j, -1)

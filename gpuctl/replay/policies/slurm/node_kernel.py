@@ -72,7 +72,7 @@ def counted(words):  # type: ignore[no-untyped-def]
 
 
 @inner
-def chosen(s, words):  # type: ignore[no-untyped-def]
+def mark_choice(s, words):  # type: ignore[no-untyped-def]
     """Put the nodes of the choice into a set."""
     fill(words, _NONE)
     for k in range(s.g[0].chosen):
@@ -347,7 +347,7 @@ def place(s, f, j, row):  # type: ignore[no-untyped-def]
 
 
 @inner
-def look_who_is_up(s, f):  # type: ignore[no-untyped-def]
+def update_up_nodes(s, f):  # type: ignore[no-untyped-def]
     """Set ``up`` to the nodes that are up."""
     fill(f.up, _NONE)
     for number in range(s.nodes.size):

@@ -11,7 +11,7 @@ import numpy as np
 from gpuctl.compiled.jit import inner
 from gpuctl.replay.engine.preemption_kernel import goal_at, must_go_on, preempt
 from gpuctl.replay.engine.state import ABORT, NOW, SUSPENDING
-from gpuctl.replay.policies.slurm.node_kernel import THEN, as_now, chosen, has, place, release
+from gpuctl.replay.policies.slurm.node_kernel import THEN, as_now, has, mark_choice, place, release
 from gpuctl.replay.policies.slurm.records_kernel import (
     M_CANCEL,
     M_OFF,
@@ -27,7 +27,7 @@ _LAST = 99_999
 
 
 @inner
-def how_it_goes(f, j):  # type: ignore[no-untyped-def]
+def preemption_mode(f, j):  # type: ignore[no-untyped-def]
     """The mode in which a job is preempted."""
     own = f.p[0].mode
     return own if own >= 0 else NOW if f.x[j].mode == M_SUSPEND else ABORT
@@ -49,7 +49,7 @@ def preempts(s, f, j, victim):  # type: ignore[no-untyped-def]
         may = one.qos != other.qos or one.prio > other.prio
     if not may:
         return False
-    how = how_it_goes(f, victim)
+    how = preemption_mode(f, victim)
     if must_go_on(s, victim, how):
         p.again = min(p.again, goal_at(s, victim, how))
         return False
@@ -96,9 +96,9 @@ def _removed(s, f, j, count):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _sort_again(s, f, taken, count):  # type: ignore[no-untyped-def]
+def _sort_victims(s, f, taken, count):  # type: ignore[no-untyped-def]
     """Sort victims by nodes held in `choice`, descending; the last one removed comes first."""
-    chosen(s, f.tmp)
+    mark_choice(s, f.tmp)
     for k in range(count):
         f.victim_key[k] = 0
     for k in range(taken):
@@ -122,7 +122,7 @@ def _give_way(s, f, i, j):  # type: ignore[no-untyped-def]
     x = f.x[i]
     x.gives_way = j
     f.x[j].victims += 1
-    preempt(s, i, how_it_goes(f, i), R_CANCELLED if x.mode == M_CANCEL else R_PREEMPTED)
+    preempt(s, i, preemption_mode(f, i), R_CANCELLED if x.mode == M_CANCEL else R_PREEMPTED)
 
 
 @inner
@@ -135,11 +135,11 @@ def make_room(s, f, r, j):  # type: ignore[no-untyped-def]
     turn = 0
     while taken > 0 and turn <= f.p[0].reorder and count > turn + 1:
         turn += 1
-        _sort_again(s, f, taken, count)
+        _sort_victims(s, f, taken, count)
         taken = _removed(s, f, j, count)
     if taken < 0:
         return False
-    chosen(s, f.tmp)
+    mark_choice(s, f.tmp)
     for k in range(taken):
         i = f.victims[k]
         row = s.attempts[s.jobs[i].row]

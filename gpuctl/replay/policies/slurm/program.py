@@ -14,7 +14,7 @@ from gpuctl.replay.engine.state import MODES
 from gpuctl.replay.models.resources import UNBOUND
 from gpuctl.replay.order.order import placements
 from gpuctl.replay.policies.slurm import slurm_kernel
-from gpuctl.replay.policies.slurm.gang_split import made_to_fit
+from gpuctl.replay.policies.slurm.gang_split import fit_requests
 from gpuctl.replay.policies.slurm.jobs import jobs_of, parts_of_priority
 from gpuctl.replay.policies.slurm.limit_tables import caps_of, needs
 from gpuctl.replay.policies.slurm.records_kernel import (
@@ -144,7 +144,7 @@ def slurm_program(setup: Setup, workload: Workload, cluster: Cluster, settings: 
         )
     ranked = setup.preempt != "none"
     _number_shapes(x, state, with_rank=ranked)
-    more += made_to_fit(x, nodes, cluster, state)
+    more += fit_requests(x, nodes, cluster, state)
     _number_shapes(x, state, with_rank=ranked)
     p = _settings(setup, settings, cluster, state)
     running = nobody(jobs.plan, state.nodes.size, max(workload.size, 1))

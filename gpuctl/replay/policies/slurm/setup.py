@@ -103,7 +103,7 @@ def setup_of(params: Mapping[str, Any], workload: Workload) -> Setup:
         InputError: the configuration cannot be read.
     """
     given = bool(params["conf"].strip())
-    site = read_site(conf_paths(params["conf"])) if given else _made_up(workload)
+    site = read_site(conf_paths(params["conf"])) if given else _default_site(workload)
     partitions = dict(site.partitions)
     for name, tier in _pairs("tiers", params["tiers"]).items():
         if name not in partitions:
@@ -174,7 +174,7 @@ def _check_preemption(preempt: str, site: Site) -> None:
         )
 
 
-def _made_up(workload: Workload) -> Site:
+def _default_site(workload: Workload) -> Site:
     """The default site if no configuration is given."""
     partitions = {name: Partition(name, all_nodes=True) for name in workload.queues}
     return Site(EXAMPLE, partitions, Parameters(), "sched/backfill", (), (), preemption=Preemption())

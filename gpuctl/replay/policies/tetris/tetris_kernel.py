@@ -162,7 +162,7 @@ def _evaluate(s, f, k):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _look(s, f):  # type: ignore[no-untyped-def]
+def _update_shapes(s, f):  # type: ignore[no-untyped-def]
     """Find the changed nodes, and update the shapes."""
     for number in range(s.nodes.size):
         node, seen = s.nodes[number], f.seen[number]
@@ -250,7 +250,7 @@ def _best(s, q, f, end):  # type: ignore[no-untyped-def]
 @inner
 def _pass(s, q, f):  # type: ignore[no-untyped-def]
     while s.g[0].waiting > 0:
-        _look(s, f)
+        _update_shapes(s, f)
         at = _best(s, q, f, _considered(s, f))
         if at < 0:
             return

@@ -123,10 +123,10 @@ def rows_of(
     rows[:, 7] = np.where(np.isfinite(limit), np.minimum(np.where(np.isfinite(limit), limit, 0), 1e15), UNKNOWN)
     rows[:, 8] = free
     rows[:, 9] = who.size
-    rows[:, 10] = _held(jobs.user, user, jobs.held, on)
+    rows[:, 10] = _held_by_group(jobs.user, user, jobs.held, on)
     rows[:, 11], rows[:, 12] = ended.of(user, np.zeros_like(user))
     rows[:, 13], rows[:, 14] = ended.of(user, jobs.gpus[who])
-    rows[:, 15] = _held(jobs.queue, queue, jobs.held, on)
+    rows[:, 15] = _held_by_group(jobs.queue, queue, jobs.held, on)
     rows[:, 16] = _rank(rows[:, 5])
     rows[:, 17] = _rank(_unknown_last(rows[:, 7]))
     rows[:, 18] = _rank(_unknown_last(np.where(rows[:, 14] >= 0, rows[:, 14], rows[:, 12])))
@@ -141,7 +141,7 @@ def _unknown_last(values: Ints) -> Ints:
     return np.where(values == UNKNOWN, np.iinfo(np.int64).max, values)
 
 
-def _held(group_of: Ints, group: Ints, held: Ints, on: Ints) -> Ints:
+def _held_by_group(group_of: Ints, group: Ints, held: Ints, on: Ints) -> Ints:
     """GPUs that the running jobs of each candidate's group hold; -1 if the group is unknown."""
     most = int(max(group.max(initial=-1), group_of[on].max(initial=-1)))
     known = on[group_of[on] >= 0]

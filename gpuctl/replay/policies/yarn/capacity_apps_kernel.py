@@ -165,7 +165,7 @@ def _beat_after(s, f, a):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _says(s, f, j):  # type: ignore[no-untyped-def]
+def _request_container(s, f, j):  # type: ignore[no-untyped-def]
     """Request a job's container from now on."""
     append(f, j, ASKING)
     if f.apps[f.jobs[j].app].state == ACTIVE:
@@ -192,10 +192,10 @@ def arrives(s, f, j):  # type: ignore[no-untyped-def]
     if app.state == REFUSED or job.never == 1:
         reject(s, j, R_NEVER if job.never == 1 and app.state != REFUSED else R_LEFT_OUT)
         f.p[0].refused += 1
-        gone(s, f, j)
+        handle_end(s, f, j)
         return
     if j == app.master or (app.up == 1 and not again):
-        _says(s, f, j)
+        _request_container(s, f, j)
     elif app.up == 0:
         _later(s, f, j)
     else:
@@ -204,11 +204,11 @@ def arrives(s, f, j):  # type: ignore[no-untyped-def]
             f.jobs[j].state = NOT_REQUESTED
             job_timer(s, j, t)
         else:
-            _says(s, f, j)
+            _request_container(s, f, j)
 
 
 @inner
-def given(s, f, j):  # type: ignore[no-untyped-def]
+def handle_start(s, f, j):  # type: ignore[no-untyped-def]
     """Handle a started job: it is no longer requested."""
     job = f.jobs[j]
     a = job.app
@@ -235,7 +235,7 @@ def _master_up(s, f, a):  # type: ignore[no-untyped-def]
     app.unrequested = 0
     for j in range(f.jobs.size):
         if f.jobs[j].app == a and f.jobs[j].state == NOT_REQUESTED and s.jobs[j].state == WAITING:
-            _says(s, f, j)
+            _request_container(s, f, j)
 
 
 @inner
@@ -252,7 +252,7 @@ def returns(f, j):  # type: ignore[no-untyped-def]
 
 
 @inner
-def gone(s, f, j):  # type: ignore[no-untyped-def]
+def handle_end(s, f, j):  # type: ignore[no-untyped-def]
     """Handle an ended job; with its last one an application ends, once its master sees it."""
     job = f.jobs[j]
     app = f.apps[job.app]
@@ -299,7 +299,7 @@ def rings(s, f, j):  # type: ignore[no-untyped-def]
     app = f.apps[job.app]
     if job.state == NOT_REQUESTED and app.up == 1:
         if s.jobs[j].state == WAITING:
-            _says(s, f, j)
+            _request_container(s, f, j)
     elif j == app.master and app.up == 0 and job.state == GIVEN:
         _master_up(s, f, job.app)
     elif job.state == GONE and app.left == 0:

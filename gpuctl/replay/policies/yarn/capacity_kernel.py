@@ -26,7 +26,7 @@ from gpuctl.replay.policies.yarn.amounts_kernel import (
     round_down,
     smaller,
 )
-from gpuctl.replay.policies.yarn.capacity_apps_kernel import R_GIVEN, R_RESERVED, R_SEVERAL, given
+from gpuctl.replay.policies.yarn.capacity_apps_kernel import R_GIVEN, R_RESERVED, R_SEVERAL, handle_start
 from gpuctl.replay.policies.yarn.capacity_limits_kernel import reserve, to_give_up, unreserve, user_limit, wants_more
 from gpuctl.replay.policies.yarn.capacity_lists_kernel import charge, cluster, enough_for, pending_list, those_in
 from gpuctl.replay.policies.yarn.capacity_tree_kernel import ACTIVE, LEAST
@@ -92,7 +92,7 @@ def _missed(s, f, a):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _found(f, a, near):  # type: ignore[no-untyped-def]
+def _reset_missed(f, a, near):  # type: ignore[no-untyped-def]
     """Reset the missed opportunities after a node with good locality."""
     p, app = f.p[0], f.apps[a]
     if near != OFF_SWITCH and (near == NODE_LOCAL or p.full_reset == 1):
@@ -119,7 +119,7 @@ def _take(s, f, number, j, reason, near):  # type: ignore[no-untyped-def]
     s.g[0].chosen = 0
     choose_for(s, number, j, units_of(s, j))
     launch(s, j, reason)
-    given(s, f, j)
+    handle_start(s, f, j)
 
 
 @inner
@@ -151,7 +151,7 @@ def _on_node(s, f, number, a, j, near, room, need):  # type: ignore[no-untyped-d
             if freed < 0:
                 return SKIPPED
         released = at(f.held, freed) if freed >= 0 else (0, 0, 0)
-        _found(f, a, near)
+        _reset_missed(f, a, near)
         if not _accepts(f, a, amount, released):
             return TOOK
         if freed >= 0:
@@ -161,7 +161,7 @@ def _on_node(s, f, number, a, j, near, room, need):  # type: ignore[no-untyped-d
         return TOOK
     if not more or (p.look_on == 1 and too_much):
         return SKIPPED
-    _found(f, a, near)
+    _reset_missed(f, a, near)
     if _accepts(f, a, amount, (0, 0, 0)):
         reserve(s, f, number, a, amount)
     return RESERVED
@@ -193,7 +193,7 @@ def _on_several(s, f, number, a, j):  # type: ignore[no-untyped-def]
         charge(f, a, at(f.ask, j), 1)
         p.version += 1
         launch(s, j, R_SEVERAL)
-        given(s, f, j)
+        handle_start(s, f, j)
         return TOOK
     if p.wide == a:
         _show(s, f, a, False)
@@ -281,7 +281,7 @@ def _leaf(s, f, number, q, bound):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _goes_first(f, a, b, respects):  # type: ignore[no-untyped-def]
+def _queue_precedes(f, a, b, respects):  # type: ignore[no-untyped-def]
     """PriorityUtilizationQueueOrderingPolicy; ties go by the order of the configuration."""
     cap, least_size = cluster(f), at(f.sizes, LEAST)
     x = divide(cap, at(f.used, a), larger(cap, at(f.due, a), least_size))
@@ -305,7 +305,7 @@ def _next_child(f, q, stamp):  # type: ignore[no-untyped-def]
             continue
         asking += 1
         idle += compare(cluster(f), at(f.used, child), (0, 0, 0)) == 0
-        if best < 0 or _goes_first(f, child, best, queue.respects):
+        if best < 0 or _queue_precedes(f, child, best, queue.respects):
             best = child
     if asking > 1:
         f.p[0].choices += 1
@@ -322,7 +322,7 @@ def _bound_of(f, q, child, bound):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _given_up(f, q):  # type: ignore[no-untyped-def]
+def _droppable(f, q):  # type: ignore[no-untyped-def]
     """The reservations below a queue, which could be dropped."""
     # Hadoop uses a parent's metrics, which have memory and vcores only; GPUs count if there is nothing else
     reserved, cap = at(f.reserved, q), cluster(f)
@@ -346,7 +346,7 @@ def _pass(s, f, number):  # type: ignore[no-untyped-def]
         mine = smaller(cap, at(f.bound, depth), at(f.most, q))
         bound = minus(mine, at(f.blocked, depth))
         if compare(cap, at(f.used, q), mine) < 0 or (
-            p.look_on == 1 and p.reserved > 0 and compare(cap, minus(at(f.used, q), _given_up(f, q)), mine) < 0
+            p.look_on == 1 and p.reserved > 0 and compare(cap, minus(at(f.used, q), _droppable(f, q)), mine) < 0
         ):
             child = _next_child(f, q, stamp)
         if child < 0:

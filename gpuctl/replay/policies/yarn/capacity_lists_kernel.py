@@ -48,7 +48,7 @@ def _weight(f, order, a):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _goes_before(f, order, a, b):  # type: ignore[no-untyped-def]
+def _precedes(f, order, a, b):  # type: ignore[no-untyped-def]
     """Whether an application goes before another one: fifo by priority, fair by use; then the one submitted first."""
     if order != FIFO:
         x, y = _weight(f, order, a), _weight(f, order, b)
@@ -63,7 +63,7 @@ def into_line(f, a):  # type: ignore[no-untyped-def]
     """Put an active application with requests into its queue's line."""
     q = f.apps[a].queue
     place = last(f.lines, q)
-    while place >= 0 and _goes_before(f, f.queues[q].order, a, place):
+    while place >= 0 and _precedes(f, f.queues[q].order, a, place):
         place = f.lines[place, BEFORE]
     put_after(f.lines, a, place)
     f.apps[a].queued = 1
@@ -88,7 +88,7 @@ def join(f, a, state):  # type: ignore[no-untyped-def]
     q = f.apps[a].queue
     order = f.queues[q].order if state == ACTIVE else FIFO
     place = last(f.by_state, those_in(q, state))
-    while place >= 0 and _goes_before(f, order, a, place):
+    while place >= 0 and _precedes(f, order, a, place):
         place = f.by_state[place, BEFORE]
     put_after(f.by_state, a, place)
     f.apps[a].state = state

@@ -17,7 +17,7 @@ from gpuctl.replay.engine.resource_kernel import room_in, units_of
 from gpuctl.replay.engine.state import E_FINISHED, E_JOB_TIMER, E_NODE_DOWN, E_NODE_UP, E_QUEUED, WAITING
 from gpuctl.replay.models.resources import UNBOUND
 from gpuctl.replay.policies.yarn.amounts_kernel import at, minus, ratio
-from gpuctl.replay.policies.yarn.capacity_apps_kernel import arrives, gone, returns, rings
+from gpuctl.replay.policies.yarn.capacity_apps_kernel import arrives, handle_end, returns, rings
 from gpuctl.replay.policies.yarn.capacity_kernel import heartbeat
 from gpuctl.replay.policies.yarn.capacity_limits_kernel import unreserve, wants_more
 from gpuctl.replay.policies.yarn.capacity_lists_kernel import pending_list, recount, size_queues
@@ -98,7 +98,7 @@ def _listen(s, f):  # type: ignore[no-untyped-def]
         if event.kind == E_FINISHED:
             if f.jobs[event.who].state == GIVEN:
                 returns(f, event.who)
-            gone(s, f, event.who)
+            handle_end(s, f, event.who)
         elif event.kind == E_QUEUED and f.jobs[event.who].state == GIVEN:
             # its resources are free: a round at this instant must not count them as used
             returns(f, event.who)

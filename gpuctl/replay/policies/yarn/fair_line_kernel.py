@@ -127,7 +127,7 @@ def count_use(f, j, sign):  # type: ignore[no-untyped-def]
 
 
 @inner
-def is_known(f, a):  # type: ignore[no-untyped-def]
+def is_requesting(f, a):  # type: ignore[no-untyped-def]
     """Whether an application counts as requesting: its demand of the last update differs from its holdings.
 
     Ended containers offset later requests, as in Hadoop. Requests without counted resources do not show in a demand.
@@ -149,10 +149,10 @@ def ask(f, j):  # type: ignore[no-untyped-def]
         place = f.job_lists[place, BEFORE]
     put_after(f.job_lists, j, place)
     task.requested = 1
-    if app.state == RUNNABLE and not is_known(f, task.app):
+    if app.state == RUNNABLE and not is_requesting(f, task.app):
         f.p[0].unknown += 1
     _count_ask(f, j, 1)
-    if is_known(f, task.app):
+    if is_requesting(f, task.app):
         wake_all(f)
     touch(f, task.app)
     relined(f, task.app)
@@ -168,7 +168,7 @@ def _unask(f, j):  # type: ignore[no-untyped-def]
 @inner
 def _fulfil(f, a, node, j):  # type: ignore[no-untyped-def]
     """Reduce the amount preempted on a node for an application by an assignment there."""
-    k = taken_for(f, node, a)
+    k = preempted_entry(f, node, a)
     if k < 0:
         return
     left = False
@@ -182,7 +182,7 @@ def _fulfil(f, a, node, j):  # type: ignore[no-untyped-def]
 
 
 @inner
-def taken_for(f, node, a):  # type: ignore[no-untyped-def]
+def preempted_entry(f, node, a):  # type: ignore[no-untyped-def]
     """The entry of an application's preempted amount on a node; negative: none."""
     k = first(f.entry_lists, node)
     while k >= 0 and f.entry_app[k] != a:
@@ -326,12 +326,12 @@ def appear(f, a):  # type: ignore[no-untyped-def]
         _run(f, a)
         return True
     app.state = HELD_BACK
-    put_last(f.members, a, held_back(f))
+    put_last(f.members, a, held_back_list(f))
     return True
 
 
 @inner
-def held_back(f):  # type: ignore[no-untyped-def]
+def held_back_list(f):  # type: ignore[no-untyped-def]
     """The number of the list of applications held back by a limit, of all queues."""
     return f.queues.size
 
@@ -355,7 +355,7 @@ def leave(f, a):  # type: ignore[no-untyped-def]
         for r in range(3):
             f.q_masters[app.queue, r] -= f.j_need[app.master, r]
     some = False
-    other = first(f.members, held_back(f))
+    other = first(f.members, held_back_list(f))
     while other >= 0 and _may_let_in(f, a):
         following = f.members[other, AFTER]
         if _may_run(f, other):

@@ -8,7 +8,7 @@ from gpuctl.compiled.jit import inner
 from gpuctl.replay.engine.job_life_kernel import note
 from gpuctl.replay.engine.resource_kernel import choose_for, find_for, room_for, room_in, units_of
 from gpuctl.replay.engine.state import D_RESERVE
-from gpuctl.replay.policies.yarn.fair_line_kernel import drop_entry, give, is_known, taken_for, wake_all
+from gpuctl.replay.policies.yarn.fair_line_kernel import drop_entry, give, is_requesting, preempted_entry, wake_all
 from gpuctl.replay.policies.yarn.fair_order_kernel import below, fits_in, is_none, queue_first
 from gpuctl.replay.policies.yarn.fair_share_kernel import share_of
 from gpuctl.replay.policies.yarn.fair_state import (
@@ -103,7 +103,7 @@ def _reserve(s, f, a, j, node, kind):  # type: ignore[no-untyped-def]
     p, place, app = f.p[0], f.nodes[node], f.apps[a]
     if p.reservable <= 0 or f.tasks[j].big == 1 or not _starved(f, a) or not _large(f, a, j):
         return False
-    if taken_for(f, node, a) >= 0:
+    if preempted_entry(f, node, a) >= 0:
         return False
     if kind != NODE_LOCAL:
         count, nodes = app.reservations, f.nodes.size
@@ -262,7 +262,7 @@ def _visit_leaf(s, f, q, node):  # type: ignore[no-untyped-def]
     a = first(f.lines, q)
     while a >= 0:
         following = f.lines[a, AFTER]
-        if is_known(f, a):
+        if is_requesting(f, a):
             found, j = _offer(s, f, a, node, R_GIVEN)
             if found != NOTHING:
                 return found, j
@@ -297,7 +297,7 @@ def _pass(s, f, node):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _give_taken(s, f, node):  # type: ignore[no-untyped-def]
+def _assign_preempted(s, f, node):  # type: ignore[no-untyped-def]
     """Assign the amounts preempted here to their applications, all at once. Returns whether any was assigned."""
     some = False
     k = first(f.entry_lists, node)
@@ -364,7 +364,7 @@ def heartbeat(s, f, node):  # type: ignore[no-untyped-def]
     """Process one heartbeat of a node."""
     p, place = f.p[0], f.nodes[node]
     place.flag = 0
-    some = _give_taken(s, f, node)
+    some = _assign_preempted(s, f, node)
     if first(f.entry_lists, node) >= 0:
         place.flag = 1
     used = 0

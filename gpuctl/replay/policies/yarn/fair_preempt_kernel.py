@@ -7,7 +7,7 @@ import numpy as np
 from gpuctl.compiled.jit import inner
 from gpuctl.replay.engine.instant_kernel import job_timer
 from gpuctl.replay.engine.preemption_kernel import must_go_on
-from gpuctl.replay.policies.yarn.fair_line_kernel import forget_dead, taken_for, unused
+from gpuctl.replay.policies.yarn.fair_line_kernel import forget_dead, preempted_entry, unused
 from gpuctl.replay.policies.yarn.fair_order_kernel import below
 from gpuctl.replay.policies.yarn.fair_share_kernel import share_of
 from gpuctl.replay.policies.yarn.fair_starved_kernel import take_hungry
@@ -22,7 +22,7 @@ def _turn(f, j):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _goes_before(f, j, other):  # type: ignore[no-untyped-def]
+def _precedes(f, j, other):  # type: ignore[no-untyped-def]
     """Whether a container goes before an older one that is no master."""
     if f.apps[f.tasks[j].app].master == j or f.apps[f.tasks[other].app].master == other:
         return False
@@ -53,7 +53,7 @@ def _containers_by_node(s, f):  # type: ignore[no-untyped-def]
                 number = s.pieces[piece].node
                 at = f.part_at[number]
                 f.part_at[number] += 1
-                while at > f.part_first[number] and _goes_before(f, j, f.part[at - 1].job):
+                while at > f.part_first[number] and _precedes(f, j, f.part[at - 1].job):
                     f.part[at] = f.part[at - 1]
                     at -= 1
                 part = f.part[at]
@@ -151,7 +151,7 @@ def _mark(s, f, number, count, a):  # type: ignore[no-untyped-def]
     new = first(f.entry_lists, unused(f))
     if count == 0 or new < 0:
         return
-    k = taken_for(f, number, a)
+    k = preempted_entry(f, number, a)
     if k < 0:
         k = new
         take_out(f.entry_lists, k)

@@ -12,7 +12,7 @@ from gpuctl.replay.policies.yarn.linked_lists_kernel import AFTER, first
 
 
 @inner
-def _given(weight, rate, least, most):  # type: ignore[no-untyped-def]
+def _whole_units(weight, rate, least, most):  # type: ignore[no-untyped-def]
     """Whole units at a rate."""
     share = min(max(weight * rate, float(least)), float(most))
     return UNBOUNDED if share >= float(UNBOUNDED) else np.int64(share)
@@ -25,7 +25,7 @@ def _sum_at(f, q, r, rate):  # type: ignore[no-untyped-def]
     for k in range(queue.first, queue.first + queue.count):
         child = f.children[k]
         if f.q_fair[child, r] < 0:
-            total += _given(f.queues[child].weight, rate, f.q_min[child, r], f.q_max[child, r])
+            total += _whole_units(f.queues[child].weight, rate, f.q_min[child, r], f.q_max[child, r])
             if total >= UNBOUNDED:
                 return UNBOUNDED
     return total
@@ -70,7 +70,7 @@ def _share_out(f, q, r):  # type: ignore[no-untyped-def]
     for k in range(queue.first, queue.first + queue.count):
         child = f.children[k]
         if f.q_fair[child, r] < 0:
-            f.q_fair[child, r] = _given(f.queues[child].weight, high, f.q_min[child, r], f.q_max[child, r])
+            f.q_fair[child, r] = _whole_units(f.queues[child].weight, high, f.q_min[child, r], f.q_max[child, r])
 
 
 @inner

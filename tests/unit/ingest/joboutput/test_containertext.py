@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuctl.ingest.joboutput.containertext import ContainerText, looks_like
+from gpuctl.ingest.joboutput.containertext import ContainerText, recognised_by
 
 C1 = "container_1528800000000_0001_01_000001"
 C2 = "container_e17_1528800000000_0001_02_000002"
@@ -55,7 +55,7 @@ def test_cuts_the_text_into_its_logs(wording: object) -> None:
     logs = {"stderr": b"Traceback\n", "stdout": b"", "syslog": "größe\r\n".encode() * 3, "x.log": b"\xff\0no end"}
     assert callable(wording)
     text = wording(C1, logs) + wording(C2, {"stderr": b"two\n"})
-    assert looks_like(text)
+    assert recognised_by(text)
     expected = [(C1, name, content) for name, content in logs.items()] + [(C2, "stderr", b"two\n")]
     assert read(text) == expected
     assert read(b"24/01/01 INFO client.RMProxy: Connecting to rm\n" + text) == expected
@@ -136,7 +136,7 @@ def test_any_bytes_come_out_as_they_went_in(parts: list[tuple[str, bytes]], word
 
 @given(st.binary(max_size=600))
 def test_any_text_can_be_read(data: bytes) -> None:
-    looks_like(data)
+    recognised_by(data)
     read(data)
     read(new(C1, {"stderr": b"x"})[:90] + data)
 
@@ -151,4 +151,4 @@ def test_any_text_can_be_read(data: bytes) -> None:
     ],
 )
 def test_other_text_is_none(text: bytes) -> None:
-    assert looks_like(text) is None
+    assert recognised_by(text) is None

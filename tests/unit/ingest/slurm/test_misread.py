@@ -13,7 +13,7 @@ from gpuctl.core.errors import UsageError
 from gpuctl.ingest.formats.slurm_sacct import sniff
 from gpuctl.ingest.pipeline.load import ingest as ingest_paths
 from gpuctl.ingest.pipeline.registry import formats_for
-from gpuctl.ingest.slurm.layout import delimiter_of, looks_headless
+from gpuctl.ingest.slurm.layout import delimiter_of, is_headless_record
 from gpuctl.slurm.gres import read_gres
 from gpuctl.store.database import Store
 from tests.result_tables import table_of
@@ -240,11 +240,11 @@ def test_records_without_a_header_are_recognised_by_their_order_or_their_cells()
     swapped = [*cells[:16], cells[17], cells[16], *cells[18:]]
     found = [sniff("", ("|".join(some) + "\n").encode()) for some in (cells, swapped, cells[:10], cells[10:])]
     assert found == ["records in the order of Open XDMoD", "records of sacct without a header", None, None]
-    assert looks_headless(b"7,COMPLETED,2026-11-20T10:00:00,2026-11-20T10:01:00,ada")
+    assert is_headless_record(b"7,COMPLETED,2026-11-20T10:00:00,2026-11-20T10:01:00,ada")
     for line in (
         b"7,COMPLETED,2026-11-20T10:00:00,ada,x",
         b"7,DONE,2026-11-20T10:00:00,2026-11-20T10:01:00,ada",
         b"seven,COMPLETED,2026-11-20T10:00:00,2026-11-20T10:01:00,ada",
         b"7,COMPLETED,1795000000,1795000060",
     ):
-        assert not looks_headless(line)
+        assert not is_headless_record(line)

@@ -275,7 +275,9 @@ def test_white_space_around_a_secret_does_not_count(tmp_path: Path) -> None:
 def test_every_column_of_text_is_known() -> None:
     """What is in no table of names becomes a pseudonym: safe, but of no use to a reader."""
     known = set(NAMES) | UNMASKED | LINES | WORDS | {"provenance"} | NUMBERED | NUMBERS
-    analyses = {column.name for query in registry.known().values() for column in query.columns if column.unit == "-"}
+    analyses = {
+        column.name for query in registry.all_analyses().values() for column in query.columns if column.unit == "-"
+    }
     replays = {c.name for name in replay_columns._TABLES for c in replay_columns.columns(name) if c.unit == "-"}
     times = {name for name in analyses | replays if name.endswith(("ts", "_s"))}
     assert analyses | replays <= known | times

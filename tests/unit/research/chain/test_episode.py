@@ -11,7 +11,7 @@ import pytest
 from gpuctl.core.durations import clock_s
 from gpuctl.core.errors import InputError
 from gpuctl.research.chain import episode_kernel as kernel
-from gpuctl.research.chain.baselines import known, online
+from gpuctl.research.chain.baselines import observe_start, online
 from gpuctl.research.chain.cases import STATE_COLUMNS, read_cases, run
 from gpuctl.research.chain.episode import Pair, Situation
 from gpuctl.research.chain.log import Log, log_of
@@ -173,7 +173,7 @@ def test_the_online_loop_is_the_authors(ls6: Log) -> None:
 def test_what_is_known_of_a_start_needs_no_later_submissions() -> None:
     jobs = queue(1)
     situation = Situation(log(jobs), 0, 4, Pair(1, 300), p_submit_s=60_000)
-    at = known(situation)
+    at = observe_start(situation)
     assert at.p_end_s >= 78_000
     assert at.probes_s[0] == 60_060
     assert at.probes_s[-1] == at.p_end_s

@@ -74,7 +74,7 @@ def test_squeue_shows_what_the_simulation_shows() -> None:
     now = now_of([*jobs, held, away], next(j for j in jobs if j.job == "p"), Pair(1, 1440), 6, BASE_S + 60 * minute)
     assert now.left_out == {"JobHeldUser": 1}
     seen = np.zeros((1, look_kernel.FEATURES))
-    look_kernel.looks(now.episode(), now.episode(), 0, np.array([now.now]), seen, np.zeros(0, np.int64))
+    look_kernel.look_features(now.episode(), now.episode(), 0, np.array([now.now]), seen, np.zeros(0, np.int64))
     present = list(look_kernel.PRESENT)
     # the plan's slots begin with the look
     assert seen[0, present] == pytest.approx(rows[0, present], abs=0.2)

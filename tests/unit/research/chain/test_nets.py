@@ -126,7 +126,7 @@ def test_a_saved_net_is_scored_without_pytorch(
     dqn = saved_net("dqn", tmp_path / "dqn", trained)
     lead = dqn.lead_h(row, np.ones((1, 6)), 3.0)
     assert dqn.brain is not None
-    values = [dqn.brain.net(nets.seen_choice(row, np.ones((1, 6)), np.array([h])))[0] for h in (lead, lead + 0.1)]
+    values = [dqn.brain.net(nets.choice_inputs(row, np.ones((1, 6)), np.array([h])))[0] for h in (lead, lead + 0.1)]
     assert lead == 0 or values[0][0] <= values[0][1]
     assert lead >= 8 or values[1][0] > values[1][1]
 

@@ -10,7 +10,7 @@ import pytest
 from gpuctl.replay.policies.osdec import slot_kernel as kernel
 from gpuctl.replay.policies.osdec.forecasts import QUANTILES, forecast
 from gpuctl.research.deferrable.cases import write_case
-from gpuctl.research.deferrable.generator import Made, generate
+from gpuctl.research.deferrable.generator import CaseSettings, generate
 from gpuctl.research.deferrable.slots import Rule, score, simulate, worth
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def make(**given: Any) -> Deferrable:
 def test_checkers_find_nothing(tmp_path: Path) -> None:
     from gymnasium.utils.env_checker import check_env
 
-    write_case(generate(Made(4, days=3, gpus=64)), tmp_path)
+    write_case(generate(CaseSettings(4, days=3, gpus=64)), tmp_path)
     for env in (make(), make(rows=True), make(cases=tmp_path)):
         check_env(env, skip_render_check=True)
         try:

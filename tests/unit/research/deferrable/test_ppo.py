@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gpuctl.predictors import card
-from gpuctl.research.deferrable.generator import Made, generate
+from gpuctl.research.deferrable.generator import CaseSettings, generate
 from gpuctl.research.deferrable.model import KIND, load
 from gpuctl.research.deferrable.slots import score
 from gpuctl.research.deferrable.training import Lessons
@@ -28,7 +28,7 @@ def test_the_same_again_after_a_stop(aux: str, tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(ppo_training, "_OPTIONS", {**ppo_training._OPTIONS, "n_steps": 256, "n_epochs": 2})
     monkeypatch.setattr(ppo_training, "_SEEN", 100)
     monkeypatch.setattr("gpuctl.research.learn.checkpoints.EVERY_S", 0.0)
-    cases = tuple(generate(Made(seed, 0.9, days=3, gpus=32)) for seed in range(3))
+    cases = tuple(generate(CaseSettings(seed, 0.9, days=3, gpus=32)) for seed in range(3))
     lessons, minutes = Lessons(cases[:2], cases[2:], {}), 3 / ppo_training.ROUNDS_A_MINUTE
     whole = ppo_training.train(lessons, minutes, aux)
 

@@ -19,7 +19,7 @@ from gpuctl.replay.policies.osdec import slot_kernel as kernel
 from gpuctl.replay.policies.osdec.forecasts import forecast, of_days, quantile
 from gpuctl.research.deferrable.cases import Case, read_case
 from gpuctl.research.deferrable.conversion import Trace, convert, deferrable
-from gpuctl.research.deferrable.generator import Made, generate
+from gpuctl.research.deferrable.generator import CaseSettings, generate
 from gpuctl.research.deferrable.model import load
 from gpuctl.research.deferrable.optimum import optimum
 from gpuctl.research.deferrable.policies import Policy, parse, run_one
@@ -180,7 +180,7 @@ def test_forecasts_by_tables_are_those_of_the_definition(
 
 
 def test_a_net_of_zeros_is_the_middle_quantile_and_compiled_code_does_the_same() -> None:
-    case = generate(Made(7, 0.9, days=3, gpus=64))
+    case = generate(CaseSettings(7, 0.9, days=3, gpus=64))
     zero = (np.zeros((kernel.FEATURES, 3)), np.zeros(3), np.zeros(3), np.zeros(1))
     draw = np.random.Generator(np.random.PCG64(1))
     drawn = tuple(draw.standard_normal(each.shape) for each in zero)
@@ -249,7 +249,7 @@ def test_the_optimum_of_the_oracles(oracles: Path) -> None:
 
 def test_generated_cases_are_the_oracles(oracles: Path) -> None:
     for name, seed, share in (("gen50", 1, 0.5), ("gen80", 2, 0.8)):
-        made = generate(Made(seed, share))
+        made = generate(CaseSettings(seed, share))
         kept = read_case(oracles / f"{name}_capacity.csv", oracles / f"{name}_jobs.csv", None)
         assert made.ids == kept.ids
         for column in ("leftover", "on_demand", "earliest", "latest", "gpus", "slots"):
@@ -261,7 +261,7 @@ def test_a_model_from_a_file_of_weights(tmp_path: Path) -> None:
     good = {"w": [[0.0]] * kernel.FEATURES, "b": [0.0], "v": [0.0]}
     path = tmp_path / "weights.json"
     path.write_text(json.dumps(good))
-    case = generate(Made(3, 0.8, days=2, gpus=32))
+    case = generate(CaseSettings(3, 0.8, days=2, gpus=32))
     ran = run_one(case, Policy("osdec", model=load(path)), "newest", 1)
     assert isinstance(ran.outcome, Outcome)
     assert (ran.outcome.start == simulate(case, Rule(kernel.QUANTILE, 50)).start).all()

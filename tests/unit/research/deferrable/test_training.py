@@ -12,7 +12,7 @@ from gpuctl.predictors import card
 from gpuctl.replay.policies.osdec import slot_kernel as kernel
 from gpuctl.research.deferrable import training
 from gpuctl.research.deferrable.compare import compare, result
-from gpuctl.research.deferrable.generator import Made, generate
+from gpuctl.research.deferrable.generator import CaseSettings, generate
 from gpuctl.research.deferrable.model import KIND, load
 from gpuctl.research.deferrable.policies import parse
 from gpuctl.research.deferrable.slots import Rule, score, simulate
@@ -26,7 +26,7 @@ MINUTES = 6 / training.GENERATIONS_A_MINUTE
 
 @pytest.fixture(scope="module")
 def lessons() -> training.Lessons:
-    cases = tuple(generate(Made(seed, 0.9, days=4, gpus=32)) for seed in range(4))
+    cases = tuple(generate(CaseSettings(seed, 0.9, days=4, gpus=32)) for seed in range(4))
     return training.Lessons(cases[:3], cases[3:], {"cases": "made up"})
 
 
@@ -80,7 +80,7 @@ def test_what_is_saved_is_what_runs(lessons: training.Lessons, tmp_path: Path) -
 
 
 def test_a_traces_last_part_is_not_looked_at() -> None:
-    case = generate(Made(9, 0.8, days=10, gpus=64))
+    case = generate(CaseSettings(9, 0.8, days=10, gpus=64))
     lessons = training.of_trace(case)
     whole = training.part(case, 0, case.horizon)
     assert (whole.leftover == case.leftover).all()
@@ -106,7 +106,8 @@ def test_scores_side_by_side_with_paired_intervals(tmp_path: Path, lessons: trai
     policies = parse(["asap,quantile:50,clairvoyant", f"osdec:{tmp_path / 'rule'}"])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "gpuctl.research.deferrable.compare.generate", lambda made: generate(Made(made.seed, made.load, 3, 32))
+            "gpuctl.research.deferrable.compare.generate",
+            lambda made: generate(CaseSettings(made.seed, made.load, 3, 32)),
         )
         found = compare(policies, (0.5, 1.2), (1, 2, 3))
     told = result(found, policies, (0.5, 1.2), (1, 2, 3), "gpuctl")
