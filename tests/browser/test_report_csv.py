@@ -150,7 +150,7 @@ def test_everything_is_in_one_file(opened: Callable[..., Opened], tmp_path: Path
             assert all(map(same, ours, theirs)), (name, ours, theirs)
 
 
-def test_the_archive_says_what_is_in_it(opened: Callable[..., Opened]) -> None:
+def test_the_archive_states_what_is_in_it(opened: Callable[..., Opened]) -> None:
     page = opened(keep=True).page
     assert page.locator("figure.figure").count() == page.locator("figure.figure > .csv").count() == len(CHARTS)
     files = archive(page)
@@ -174,7 +174,7 @@ def test_no_number_of_a_figure_is_only_in_its_drawing(opened: Callable[..., Open
     assert {chart.name for chart in REPLAY_CHARTS} <= set(archive(page))
 
 
-def test_cut_tables_say_so(opened: Callable[..., Opened], tmp_path: Path) -> None:
+def test_cut_tables_report_it(opened: Callable[..., Opened], tmp_path: Path) -> None:
     from gpuctl.reports.html import write_html
 
     write_html(make_analysis(points=20, rows=1200), tmp_path / "big.html")
@@ -210,9 +210,7 @@ def test_several_results_have_files_of_their_own(opened: Callable[..., Opened], 
     assert [row[0] for row in files[f"reasons{ending}"][1:]] == second
 
 
-def test_what_each_result_was_made_by_and_its_tables_of_one_row(
-    opened: Callable[..., Opened], sample_report: Path
-) -> None:
+def test_commands_and_one_row_tables_of_each_result(opened: Callable[..., Opened], sample_report: Path) -> None:
     files = archive(opened(path=sample_report, keep=True).page)
     head, *lines = files["provenance"]
     assert head == ["result", "name", "value"]

@@ -128,7 +128,7 @@ def test_a_model_is_trained_scored_and_run(gpuctl: Gpuctl, tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(find_spec("torch") is not None, reason="PyTorch is installed")
-def test_what_needs_pytorch_says_so(gpuctl: Gpuctl, tmp_path: Path) -> None:
+def test_policies_that_need_pytorch_report_it(gpuctl: Gpuctl, tmp_path: Path) -> None:
     done = gpuctl("accel", "train", "relmas", "--algo", "ddpg", "-o", tmp_path / "m", check=False)
     assert done.returncode == ExitCode.MISSING_DEPENDENCY
     assert "gpuctl-toolkit[learn]" in done.stderr.splitlines()[0]

@@ -33,7 +33,7 @@ def test_rules_are_written_and_taken_by_what_ifs(gpuctl: Gpuctl, thin_data: Path
             assert f"{name}={told}" in what_if["settings"]["policy philly"]
 
 
-def test_what_is_wrong_is_told(gpuctl: Gpuctl, sample_data: Path) -> None:
+def test_errors_are_reported(gpuctl: Gpuctl, sample_data: Path) -> None:
     jobs = sample_data / "jobs.csv"
     done = gpuctl("calibrate", jobs, "--cluster", "4x8", "--policy", "fifo", check=False)
     assert done.returncode == 3

@@ -30,7 +30,7 @@ def test_cases_are_written_as_named(gpuctl: Callable[..., Any], tmp_path: Path) 
     assert states["p_nodes"].to_list() == [1, 1, 1, 4]
 
 
-def test_what_cannot_be_simulated_is_said(gpuctl: Callable[..., Any], tmp_path: Path) -> None:
+def test_it_reports_what_cannot_be_simulated(gpuctl: Callable[..., Any], tmp_path: Path) -> None:
     small = tmp_path / "cases.csv"
     small.write_text(CASES.read_text().replace(",16,", ",7,"))
     for words, code, told in (

@@ -104,7 +104,7 @@ def test_github_gets_no_more_than_it_needs(name: str) -> None:
             assert step["with"]["persist-credentials"] is False
 
 
-def test_a_strangers_change_meets_no_secret_and_no_machine_of_ours() -> None:
+def test_a_strangers_change_meets_no_secret_and_no_machine_of_gpuctl() -> None:
     document = read("github-pull-request.yml")
     assert list(document["on"]) == ["pull_request"]
     assert [job["runs-on"] for job in document["jobs"].values()] == ["ubuntu-latest"]
@@ -207,7 +207,7 @@ def test_github_pull_request(place: Service, nodes: str, failed: set[str]) -> No
     check_report(place.artifacts / "gpuctl-report", failed)
 
 
-def test_what_is_kept_is_kept_after_failed_checks_too() -> None:
+def test_results_are_kept_after_failed_checks() -> None:
     for name in GITHUB:
         after = steps(name)
         checked = next(at for at, step in enumerate(after) if "--fail-if" in step.get("run", ""))

@@ -39,7 +39,7 @@ def test_reads_the_sample_and_prints_tab_separated_values_into_a_pipe(gpuctl: Ru
         assert store.value("SELECT count(*) FROM jobs") == int(rows[1][4])
 
 
-def test_a_second_time_changes_nothing_and_says_so(gpuctl: Run, logs: Path, tmp_path: Path) -> None:
+def test_a_second_time_changes_nothing_and_reports_it(gpuctl: Run, logs: Path, tmp_path: Path) -> None:
     db = tmp_path / "x.duckdb"
     gpuctl("ingest", logs, "--db", db)
     before = db.read_bytes()
@@ -196,7 +196,7 @@ def _on_terminal(arguments: list[str], root: Path) -> str:
     return shown.decode().replace("\r\n", "\n")
 
 
-def test_records_without_a_header_say_what_is_wanted_and_are_read_with_it(gpuctl: Run, tmp_path: Path) -> None:
+def test_records_without_a_header_state_what_is_wanted_and_are_read_with_it(gpuctl: Run, tmp_path: Path) -> None:
     (tmp_path / "jobs.txt").write_text("1|COMPLETED|2026-11-20T10:00:00|2026-11-20T10:00:05|2026-11-20T10:00:09|gpu\n")
     refused = gpuctl("ingest", "jobs.txt", cwd=tmp_path, check=False)
     assert refused.returncode == 3

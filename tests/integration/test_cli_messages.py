@@ -67,7 +67,7 @@ def test_a_directory_that_may_not_be_written_to_is_refused(gpuctl: Run, tmp_path
 
 
 @pytest.mark.parametrize("command", ["ingest", "analyze"])
-def test_a_file_without_a_row_says_so_and_ends_with_3(gpuctl: Run, tmp_path: Path, command: str) -> None:
+def test_a_file_without_a_row_reports_it_and_ends_with_3(gpuctl: Run, tmp_path: Path, command: str) -> None:
     db = tmp_path / "t.duckdb"
     done = gpuctl(command, sacct(tmp_path / "a"), "--db", db, check=False)
     assert done.returncode == 3
@@ -75,7 +75,7 @@ def test_a_file_without_a_row_says_so_and_ends_with_3(gpuctl: Run, tmp_path: Pat
 
 
 @pytest.mark.parametrize("command", ["ingest", "analyze"])
-def test_a_file_of_which_all_is_rejected_says_so_and_ends_with_3(gpuctl: Run, tmp_path: Path, command: str) -> None:
+def test_a_file_of_which_all_is_rejected_reports_it_and_ends_with_3(gpuctl: Run, tmp_path: Path, command: str) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "cluster_machine_list").write_text("machineId,number of GPUs,single GPU mem\nm1,many,12GB\n")
     done = gpuctl(command, tmp_path / "a", "--db", tmp_path / "t.duckdb", check=False)
@@ -90,7 +90,7 @@ def test_a_file_that_cannot_be_loaded_is_bad_input_for_analyze_too(gpuctl: Run, 
     assert "no cluster" not in done.stderr
 
 
-def test_a_cluster_without_jobs_is_told(gpuctl: Run, tmp_path: Path) -> None:
+def test_a_cluster_without_jobs_is_reported(gpuctl: Run, tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "cluster_machine_list").write_text("machineId,number of GPUs,single GPU mem\nm1,8,12GB\n")
     done = gpuctl("analyze", tmp_path / "a")
@@ -137,14 +137,14 @@ def test_a_zone_comes_too_late_for_what_was_read(gpuctl: Run, tmp_path: Path) ->
     assert "--timezone Asia/Tokyo says how to read logs, and those of" in done.stderr
 
 
-def test_the_same_log_under_two_names_is_told(gpuctl: Run, tmp_path: Path) -> None:
+def test_the_same_log_under_two_names_is_reported(gpuctl: Run, tmp_path: Path) -> None:
     folder, db = sacct(tmp_path / "a", job(1)), tmp_path / "t.duckdb"
     assert "Warning" not in gpuctl("ingest", folder, "--db", db, "--cluster", "one").stderr
     assert "1 file of cluster a is in the store as cluster one too" in gpuctl("ingest", folder, "--db", db).stderr
     assert "Warning" not in gpuctl("ingest", folder, "--db", db).stderr, "nothing was loaded this time"
 
 
-def test_two_folders_that_become_one_cluster_are_told(gpuctl: Run, tmp_path: Path) -> None:
+def test_two_folders_that_become_one_cluster_are_reported(gpuctl: Run, tmp_path: Path) -> None:
     paths = (sacct(tmp_path / "a", job(1)), sacct(tmp_path / "b", job(2)))
     told = "Warning: a, b were read as one cluster, a;"
     assert told in gpuctl("ingest", *paths, "--db", tmp_path / "1.duckdb").stderr
@@ -152,7 +152,7 @@ def test_two_folders_that_become_one_cluster_are_told(gpuctl: Run, tmp_path: Pat
     assert told not in gpuctl("ingest", paths[0], paths[0] / "sacct.txt", "--db", tmp_path / "3.duckdb").stderr
 
 
-def test_a_zone_that_is_not_used_is_told(gpuctl: Run, tmp_path: Path, root: Path) -> None:
+def test_a_zone_that_is_not_used_is_reported(gpuctl: Run, tmp_path: Path, root: Path) -> None:
     recorded = root / "tests" / "fixtures" / "yarn" / "3.5.0"
     db, tokyo = tmp_path / "t.duckdb", ("--timezone", "Asia/Tokyo")
     done = gpuctl("ingest", recorded / "rest-end.zip", "--db", db, *tokyo)
@@ -170,7 +170,7 @@ def test_a_zone_that_is_not_used_is_told(gpuctl: Run, tmp_path: Path, root: Path
         assert "--timezone Asia/Tokyo is not used for 1 file whose times carry their own zone or" in done.stderr
 
 
-def test_the_end_of_a_file_that_is_cut_off_is_told_once(gpuctl: Run, tmp_path: Path, sample_data: Path) -> None:
+def test_the_end_of_a_file_that_is_cut_off_is_reported_once(gpuctl: Run, tmp_path: Path, sample_data: Path) -> None:
     (tmp_path / "a").mkdir()
     whole = (sample_data / "philly" / "cluster_gpu_util.gz").read_bytes()
     (tmp_path / "a" / "cluster_gpu_util.gz").write_bytes(whole[: len(whole) // 2])

@@ -99,7 +99,7 @@ def test_hand_made_files_and_each_option(gpuctl: Callable[..., Any], tmp_path: P
         ("slot,leftover\n", HAND, (), 3, "has 0 slots"),
     ],
 )
-def test_what_is_wrong_is_said(
+def test_errors_are_reported(
     gpuctl: Callable[..., Any],
     tmp_path: Path,
     left: str,

@@ -132,7 +132,7 @@ def test_wrong_options(gpuctl: Gpuctl, more: list[str], said: str) -> None:
     assert said in done.stderr
 
 
-def test_other_surroundings_are_told(gpuctl: Gpuctl, tmp_path: Path) -> None:
+def test_other_surroundings_are_reported(gpuctl: Gpuctl, tmp_path: Path) -> None:
     env = {"NUMBA_DISABLE_JIT": "1", "LC_ALL": "xx_YY.none", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
     found = checks(gpuctl("doctor", "--json", env=env, cwd=tmp_path, own_process=True))
     told = {name: row["status"] for name, row in found.items()}

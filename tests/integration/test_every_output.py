@@ -225,7 +225,7 @@ def test_every_output_of_real_files(name: str, tmp_path: Path) -> None:
     assert through_everything([path], tmp_path)
 
 
-def test_what_is_no_log_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_log_is_rejected(tmp_path: Path) -> None:
     odd = tmp_path / "notes.txt"
     odd.write_text("nothing in particular\n")
     assert not through_everything([odd], tmp_path)

@@ -108,7 +108,7 @@ def test_one_value_is_one_replay_as_before(gpuctl: Cli, root: Path) -> None:
     assert "replay_summary" in json.loads(result.stdout)["tables"]
 
 
-def test_a_file_says_the_same_as_options(gpuctl: Cli, root: Path, done: tuple[Path, str], tmp_path: Path) -> None:
+def test_a_file_gives_the_same_as_options(gpuctl: Cli, root: Path, done: tuple[Path, str], tmp_path: Path) -> None:
     path = tmp_path / "sweep.toml"
     path.write_text(
         f'input = "{root}/sample_data/jobs.csv"\ncluster = "2x8"\nseeds = [1, 2]\n'

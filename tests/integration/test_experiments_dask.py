@@ -90,7 +90,9 @@ def test_ctrl_c_keeps_what_is_done_and_leaves_nothing_on_the_cluster(
     assert json.loads(rest.stdout)["tables"] == here
 
 
-def test_a_scheduler_that_goes_away_is_told(root: Path, tmp_path: Path, cluster: Cluster, command: list[str]) -> None:
+def test_a_scheduler_that_goes_away_is_reported(
+    root: Path, tmp_path: Path, cluster: Cluster, command: list[str]
+) -> None:
     process = begun(root, command, cluster, tmp_path)
     cluster.scheduler.kill()
     _, told = process.communicate(timeout=60)
@@ -99,7 +101,7 @@ def test_a_scheduler_that_goes_away_is_told(root: Path, tmp_path: Path, cluster:
     assert "Traceback" not in told
 
 
-def test_nobody_there_is_told(gpuctl: Cli, command: list[str]) -> None:
+def test_an_empty_queue_is_reported(gpuctl: Cli, command: list[str]) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -108,7 +110,7 @@ def test_nobody_there_is_told(gpuctl: Cli, command: list[str]) -> None:
     assert "no scheduler of Dask answers there" in refused.stderr
 
 
-def test_ctrl_c_stays_ours_where_jobs_of_slurm_are_asked_for() -> None:
+def test_ctrl_c_stays_ours_where_jobs_of_slurm_are_requested() -> None:
     """Importing dask-jobqueue makes SIGINT end the program as if all were done, with exit code 0."""
     pytest.importorskip("cryptography")
     code = (

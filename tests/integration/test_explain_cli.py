@@ -73,7 +73,7 @@ def replayed(gpuctl: Callable[..., subprocess.CompletedProcess[str]], tmp_path_f
     return folder
 
 
-def test_what_a_policy_decided(gpuctl: Callable[..., subprocess.CompletedProcess[str]], replayed: Path) -> None:
+def test_decisions_of_a_policy(gpuctl: Callable[..., subprocess.CompletedProcess[str]], replayed: Path) -> None:
     store = replayed / "r.duckdb"
     refused = gpuctl("explain", "second", store, check=False)
     assert refused.returncode == 2

@@ -117,7 +117,7 @@ def test_causes_are_those_that_all_jobs_make(whole: Path) -> None:
         assert causes[f"{end}_pct"].to_list() == pytest.approx([share], abs=1e-3)
 
 
-def test_occupancy_is_that_of_the_time_asked_for(whole: Path) -> None:
+def test_occupancy_is_that_of_the_time_requested(whole: Path) -> None:
     """With --since and --until it is the mean of the hours between them, as the series by hour says it."""
     wanted = parse(since="2017-10-04T06:00Z", until="2017-10-05T18:00Z")
     hours = _rows(_analyzed(whole, tables=("activity",), by="hour"), "activity")

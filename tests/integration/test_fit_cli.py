@@ -156,7 +156,7 @@ def test_a_model_is_compared_with_another_trace(gpuctl: Gpuctl, model: Path, tmp
         (["synth", "no such model", "--jobs", "10", "-o", "x.csv"], "expected the folder of a model"),
     ],
 )
-def test_what_cannot_be_done_is_said(
+def test_it_reports_what_cannot_be_done(
     gpuctl: Gpuctl, trace: Path, model: Path, tmp_path: Path, words: list[str], told: str
 ) -> None:
     place = {"TRACE": str(trace), "MODEL": str(model), "x": str(tmp_path / "x"), "x.csv": str(tmp_path / "x.csv")}

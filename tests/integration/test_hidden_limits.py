@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 JOBS = (("u", 0, 0, 4, "m0", 8), ("u", 0, 4, 6, "m0", 4), ("v", 2, 2, 5, "m1", 8))
 
 
-def test_a_wait_beside_an_unexplained_one_may_have_been_for_the_limit_all_the_time(tmp_path: Path) -> None:
+def test_a_wait_next_to_an_unexplained_one_may_have_been_for_the_limit_all_the_time(tmp_path: Path) -> None:
     jobs = [
         {
             "status": "Pass", "vc": "q", "user": user, "jobid": f"application_1506638472019_{k:05d}",

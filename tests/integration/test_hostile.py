@@ -81,7 +81,7 @@ def damaged(data: bytes, seed: int) -> bytes:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_damaged_store_is_told_by_every_command(whole: bytes, sample_data: Path, inside: Path, name: str) -> None:
+def test_a_damaged_store_is_reported_by_every_command(whole: bytes, sample_data: Path, inside: Path, name: str) -> None:
     places = {"STORE": "s.duckdb", "LOGS": str(sample_data / "philly" / "cluster_machine_list")}
     command = ["-q", *(places.get(word, word) for word in COMMANDS[name])]
     for seed in SEEDS:

@@ -136,7 +136,7 @@ def test_the_import_contracts_fire(root: Path, tmp_path: Path) -> None:
         assert module in part or within in part, (victim, part)
 
 
-def test_a_room_that_no_contract_knows_is_told(root: Path, tmp_path: Path) -> None:
+def test_a_room_that_no_contract_knows_is_reported(root: Path, tmp_path: Path) -> None:
     assert "newroom" in linted(root, tmp_path, {"gpuctl/newroom/__init__.py": ""})
 
 

@@ -49,7 +49,7 @@ def found(db: Path) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_all_that_a_real_yarn_keeps_tells_the_same(root: Path, tmp_path: Path, name: str) -> None:
+def test_all_that_a_real_yarn_keeps_gives_the_same(root: Path, tmp_path: Path, name: str) -> None:
     recorded = root / "tests" / "fixtures" / "joboutput" / name
     (text,) = recorded.glob("application_*.log")
     tables = []

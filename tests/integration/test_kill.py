@@ -146,7 +146,7 @@ def test_ctrl_c_ends_with_130_and_keeps_whole_sources(logs: Path, tmp_path: Path
     "command",
     [*([("ingest", "--db"), ("analyze",)] if SEARCHING else []), ("analyze", "--section", "queueing", "--db")],
 )
-def test_ctrl_c_at_any_moment_is_told_and_leaves_a_sound_store(
+def test_ctrl_c_at_any_moment_is_reported_and_leaves_a_sound_store(
     logs: Path, tmp_path: Path, root: Path, command: tuple[str, ...]
 ) -> None:
     """Also twice in a row: people press again where the first one takes a moment."""

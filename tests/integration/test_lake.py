@@ -150,7 +150,7 @@ def test_other_bytes_take_the_place_of_a_file(kept: Path) -> None:
     assert _count(kept)[0][0] == 1000
 
 
-def test_a_lake_that_was_moved_is_told_and_found(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lake_that_was_moved_is_reported_and_found(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before, lake, away = _count(kept), kept.parent / "lake", kept.parent / "away"
     lake.rename(away)
     with pytest.raises(StoreError, match="which is not there") as told:
@@ -171,7 +171,7 @@ def test_a_lake_that_was_moved_is_told_and_found(kept: Path, monkeypatch: pytest
     assert _count(together / kept.name) == before
 
 
-def test_files_that_are_gone_and_copies_that_are_older_are_told(kept: Path) -> None:
+def test_files_that_are_gone_and_copies_that_are_older_are_reported(kept: Path) -> None:
     lake, copy = kept.parent / "lake", kept.parent / "copy.duckdb"
     shutil.copy(kept, copy)
     ingest([], kept)

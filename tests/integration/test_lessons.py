@@ -108,7 +108,7 @@ def test_unlike_jobs_without_names_claim_nothing(tmp_path: Path) -> None:
         assert measured.all_sizes[0].estimate.high - measured.all_sizes[0].estimate.low < 0.1
 
 
-def test_what_cannot_be_measured_is_said(gpuctl: Callable[..., Any], tmp_path: Path) -> None:
+def test_it_reports_what_cannot_be_measured(gpuctl: Callable[..., Any], tmp_path: Path) -> None:
     make(tmp_path / "log", Planted(seed=5, **{**SMALL, "jobs": 60, "telemetry_days": 0.0}))
     found = gpuctl("lessons", str(tmp_path / "log"), *BOTH, "--json")
     assert found.returncode == 0, found.stderr

@@ -36,7 +36,7 @@ def rows(document: dict[str, Any], table: str) -> list[dict[str, Any]]:
     return made
 
 
-def test_the_lessons_answer_and_say_what_they_rest_on(found: dict[str, Any]) -> None:
+def test_the_lessons_answer_and_state_what_they_rest_on(found: dict[str, Any]) -> None:
     answers = rows(found, "lessons")
     assert [row["lesson"] for row in answers] == ["failures"] * 3 + ["converged"] * 3
     for row in answers:
@@ -46,9 +46,7 @@ def test_the_lessons_answer_and_say_what_they_rest_on(found: dict[str, Any]) -> 
     assert {row["category"] for row in rows(found, "reference_failure_categories")} >= {"user", "infrastructure"}
 
 
-def test_what_is_saved_after_the_lowest_loss_is_what_the_analysis_has(
-    gpuctl: Gpuctl, store: Path, found: dict[str, Any]
-) -> None:
+def test_savings_after_the_lowest_loss_equal_the_analysis(gpuctl: Gpuctl, store: Path, found: dict[str, Any]) -> None:
     done = gpuctl("--quiet", "analyze", store, "--table", "training_convergence", "--json")
     [whole] = [row for row in rows(json.loads(done.stdout), "training_convergence") if row["state"] == "all"]
     hindsight = rows(found, "stopping_rules")[0]

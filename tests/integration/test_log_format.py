@@ -94,7 +94,7 @@ def test_a_name_that_there_is_not_is_a_usage_error_with_the_nearest(tmp_path: Pa
     assert run("ingest", path, "--format", "slurm-event")[0] == 2
 
 
-def test_a_format_that_cannot_read_the_file_says_where_and_what_was_found(tmp_path: Path, run: Run) -> None:
+def test_a_format_that_cannot_read_the_file_states_where_and_what_was_found(tmp_path: Path, run: Run) -> None:
     path = tmp_path / "events.txt"
     path.write_text(EVENTS)
     code, _, err = run("ingest", path, "--db", tmp_path / "a.duckdb", "--log-format", "slurm-jobcomp")

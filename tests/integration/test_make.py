@@ -38,7 +38,7 @@ def venv(tmp_path: Path, program: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_demo_makes_the_page_and_says_where(root: Path, venv: Path, thin_data: Path, tmp_path: Path) -> None:
+def test_demo_makes_the_page_and_states_where(root: Path, venv: Path, thin_data: Path, tmp_path: Path) -> None:
     target = tmp_path / "demo"
     words = ("demo", f"VENV={venv}", f"DEMO={target}", "-o", f"{venv}/.installed-run")
     done = run("make", "-f", root / "Makefile", *words, cwd=thin_data.parent, PYTHONPATH=str(root))
@@ -112,7 +112,7 @@ def stub(folder: Path, name: str, script: str) -> None:
         ('case "$2" in *print*) echo 3.9;; *) exit 1;; esac', "found: python3 (3.9)"),
     ],
 )
-def test_no_usable_python_is_told(script: str, told: str, root: Path, tmp_path: Path) -> None:
+def test_no_usable_python_is_reported(script: str, told: str, root: Path, tmp_path: Path) -> None:
     for name in ("python3", *(f"python3.{minor}" for minor in range(11, 15))):
         stub(tmp_path, name, script if name == "python3" else "exit 127")
     done = run(SH, root / "tools" / "make_venv.sh", tmp_path / "venv", cwd=tmp_path, ok=False, PATH=str(tmp_path))
@@ -122,7 +122,7 @@ def test_no_usable_python_is_told(script: str, told: str, root: Path, tmp_path: 
     assert not (tmp_path / "venv").exists()
 
 
-def test_python_without_venv_is_told(root: Path, tmp_path: Path) -> None:
+def test_python_without_venv_is_reported(root: Path, tmp_path: Path) -> None:
     """Debian's python3 comes without the module; a half-made environment must not stay behind."""
     stub(tmp_path, "python3", f'[ "$1" = -m ] && {{ mkdir "$3"; exit 1; }}; exec {sys.executable} "$@"')
     stub(tmp_path, "mkdir", 'exec /bin/mkdir "$@"')

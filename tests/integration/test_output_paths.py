@@ -51,7 +51,7 @@ def folder(gpuctl: Run, sample_data: Path, tmp_path_factory: pytest.TempPathFact
         ("doctor --db site.duckdb --output site.duckdb", "--output site.duckdb: the command uses that file itself"),
     ],
 )
-def test_what_is_read_is_not_written_over(gpuctl: Run, folder: Path, line: str, said: str) -> None:
+def test_input_files_are_not_overwritten(gpuctl: Run, folder: Path, line: str, said: str) -> None:
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     done = gpuctl(*line.split(), cwd=folder, check=False)
     assert done.returncode == 2
@@ -59,7 +59,7 @@ def test_what_is_read_is_not_written_over(gpuctl: Run, folder: Path, line: str, 
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
-def test_files_beside_the_logs_may_be_replaced(gpuctl: Run, folder: Path) -> None:
+def test_files_next_to_the_logs_may_be_replaced(gpuctl: Run, folder: Path) -> None:
     for _ in range(2):
         gpuctl("-q", "analyze", "logs", "--section", "queueing", "--html", "logs/r.html", cwd=folder)
     (folder / "logs" / "r.html").unlink()

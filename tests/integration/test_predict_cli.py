@@ -106,7 +106,7 @@ def test_rows_of_a_list_of_jobs_that_are_not_used_are_counted(tmp_path: Path, mo
     assert any("2 of 4 rows of" in warning for warning in document["warnings"])
 
 
-def test_counters_say_the_same(profile: Path, tmp_path: Path, predictions: Run) -> None:
+def test_counters_give_the_same(profile: Path, tmp_path: Path, predictions: Run) -> None:
     total: dict[str, int] = {}
     lines = ["job_id,t,bytes"]
     for row in csv.DictReader(profile.read_text().splitlines()):
@@ -235,7 +235,7 @@ def test_the_rest_of_an_epoch_as_told(gpuctl: Run) -> None:
     assert "--mode epoch" in gpuctl(*ask, "--mode", "abort", "--epoch-left", "5", code=2).stderr
 
 
-def test_what_is_broken_is_refused(tmp_path: Path, gpuctl: Run) -> None:
+def test_broken_files_are_rejected(tmp_path: Path, gpuctl: Run) -> None:
     place = tmp_path / "model"
     gpuctl("train", "overhead", LAB / "suspensions.csv", "-o", place)
     whole = (place / "overhead.json").read_text()

@@ -127,7 +127,7 @@ def server(namespaces: tuple[str, str], root: Path) -> Iterator[str]:
     serving.communicate()
 
 
-def test_what_a_process_downloads_is_what_was_recorded(
+def test_downloads_of_a_process_equal_the_recording(
     namespaces: tuple[str, str], server: str, gpuctl: Run, root: Path, tmp_path: Path
 ) -> None:
     fetching = started("-c", FETCH, server, str(SIZE), prefix=("ip", "netns", "exec", namespaces[1]), root=root)
@@ -196,7 +196,7 @@ def test_an_interface_for_a_while_then_ctrl_c_and_kill(
     assert f"bytes in {tmp_path / 'int.csv'}\ngpuctl: interrupted" in said["int.csv"]
 
 
-def test_mistakes_are_said_before_anything_is_written(gpuctl: Run, tmp_path: Path) -> None:
+def test_mistakes_are_reported_before_anything_is_written(gpuctl: Run, tmp_path: Path) -> None:
     there = tmp_path / "there.csv"
     there.write_text("kept\n")
 

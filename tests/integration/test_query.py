@@ -79,9 +79,7 @@ def test_every_format_has_the_same_rows(gpuctl: Run, store: Path, tmp_path: Path
         ("SELECT 1 AS a, 2 AS a", "two columns 'a'"),
     ],
 )
-def test_what_is_no_question_to_the_store_is_refused(
-    gpuctl: Run, store: Path, tmp_path: Path, sql: str, says: str
-) -> None:
+def test_sql_that_is_not_a_query_is_rejected(gpuctl: Run, store: Path, tmp_path: Path, sql: str, says: str) -> None:
     before = store.read_bytes()
     done = gpuctl("query", store, sql, cwd=tmp_path, check=False)
     assert (done.returncode, done.stdout) == (2, "")

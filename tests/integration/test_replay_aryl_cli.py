@@ -82,7 +82,7 @@ def test_requests_of_a_trace_are_a_load(gpuctl: Gpuctl, root: Path, tmp_path: Pa
     assert told[0]["replay_jobs"]["rows"] == told[1]["replay_jobs"]["rows"]
 
 
-def test_an_experiment_file_says_the_same(gpuctl: Gpuctl, root: Path, tmp_path: Path, load: Path) -> None:
+def test_an_experiment_file_gives_the_same(gpuctl: Gpuctl, root: Path, tmp_path: Path, load: Path) -> None:
     path = tmp_path / "sweep.toml"
     path.write_text(
         f'input = "{root}/sample_data/jobs.csv"\ncluster = "6x4+2x8"\ninference = "9x8"\n'
@@ -106,7 +106,7 @@ def test_an_experiment_file_says_the_same(gpuctl: Gpuctl, root: Path, tmp_path: 
         (("--inference", "9x8", "--inference-load", "none.csv"), 3, "none.csv"),
     ],
 )
-def test_what_is_wrong_is_named(
+def test_errors_are_named(
     gpuctl: Gpuctl, root: Path, load: Path, options: tuple[str, ...], code: int, told: str
 ) -> None:
     found = gpuctl(

@@ -128,7 +128,7 @@ def test_names_offered_are_those_there_are() -> None:
         (["--cluster", "1x4", "--policy", "fifo"], 3, "'a' (8)"),
     ],
 )  # fmt: skip
-def test_errors_say_what_to_do(
+def test_errors_state_what_to_do(
     gpuctl: Gpuctl, tiny: Path, arguments: list[str], code: int, error: str, tmp_path: Path
 ) -> None:
     (tmp_path / "there").write_text("mine")
@@ -213,7 +213,7 @@ def results(folder: Path) -> dict[str, bytes]:
     return {p.name: pl.read_parquet(p).serialize() for p in sorted(folder.iterdir())}
 
 
-def test_one_policy_beside_itself(gpuctl: Gpuctl, jobs: Path, tmp_path: Path) -> None:
+def test_one_policy_next_to_itself(gpuctl: Gpuctl, jobs: Path, tmp_path: Path) -> None:
     """What is said of a label goes before what is said of its policy, and that before what is said of all."""
     params = ("b.quantum=7200", "quantum=900", "las.quantum=60", "c.service=time")
     said = [word for param in params for word in ("--param", param)]
@@ -258,7 +258,7 @@ def test_hash_seeds_change_nothing(gpuctl: Gpuctl, jobs: Path, tmp_path: Path) -
     assert results(tmp_path / "out1") == results(tmp_path / "out2")
 
 
-def test_what_ifs(gpuctl: Gpuctl, jobs: Path, tmp_path: Path) -> None:
+def test_what_if_scenarios(gpuctl: Gpuctl, jobs: Path, tmp_path: Path) -> None:
     def waits(*more: str) -> float:
         done = gpuctl(
             "replay", jobs, "--cluster", "4x8", "--policy", "fifo-skip", "--table", "replay_summary",

@@ -72,7 +72,7 @@ def test_forms(gpuctl: Gpuctl, folder: Path, how: str, starts: list[int], note: 
     assert note in done.stdout + done.stderr
 
 
-def test_jobs_end_at_what_was_asked_for_not_at_what_is_planned(gpuctl: Gpuctl, folder: Path) -> None:
+def test_jobs_end_at_what_was_requested_not_at_what_is_planned(gpuctl: Gpuctl, folder: Path) -> None:
     (folder / "jobs.csv").write_text(JOBS.replace("r,0,60,3,100", "r,0,60,3,40"))
     # planned for 30 s, of which r runs 40; h asks for 50 and b1 for 90, which they do not need
     done = replay(gpuctl, folder, "factor:0.5", "--limits", "--parquet", "out")
@@ -92,7 +92,7 @@ def test_jobs_end_at_what_was_asked_for_not_at_what_is_planned(gpuctl: Gpuctl, f
         ("twice.csv", 3, ["twice.csv", "a job twice", "expected one line per job"]),
     ],
 )
-def test_errors_say_what_to_do(gpuctl: Gpuctl, folder: Path, how: str, code: int, errors: list[str]) -> None:
+def test_errors_state_what_to_do(gpuctl: Gpuctl, folder: Path, how: str, code: int, errors: list[str]) -> None:
     done = replay(gpuctl, folder, how)
     assert done.returncode == code, done.stderr
     for error in errors:

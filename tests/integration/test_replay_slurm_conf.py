@@ -91,7 +91,7 @@ def test_nodes_that_are_given_go_before_it(gpuctl: Gpuctl, reader: str, tmp_path
     assert pl.read_parquet(out / "jobs.parquet")["start_s"].to_list() == [0, 1, 2]
 
 
-def test_what_is_wrong_is_said_before_anything_runs(gpuctl: Gpuctl, reader: str, tmp_path: Path) -> None:
+def test_errors_are_reported_before_anything_runs(gpuctl: Gpuctl, reader: str, tmp_path: Path) -> None:
     (tmp_path / "slurm.conf").write_text(CONF + "PartitionName=bad Nodes=n[1-\n")
     done = gpuctl("replay", tmp_path / "jobs.csv", "--slurm-conf", tmp_path, "--policy", reader, check=False)
     assert done.returncode == 3

@@ -41,7 +41,7 @@ def test_the_site_under_its_own_queues_and_under_other_weights(gpuctl: Gpuctl, s
     assert _mean_wait(result, "even", "production") < _mean_wait(result, "yarn-fair", "production")
 
 
-def test_what_is_made_up_and_what_is_wrong_is_said(gpuctl: Gpuctl, sample_data: Path, tmp_path: Path) -> None:
+def test_inferred_and_wrong_settings_are_reported(gpuctl: Gpuctl, sample_data: Path, tmp_path: Path) -> None:
     site = sample_data / "site"
     (tmp_path / "fair-scheduler.xml").write_text(
         '<allocations><queue name="research"/>\n<queuePlacementPolicy/>\n</allocations>'

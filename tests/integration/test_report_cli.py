@@ -213,7 +213,7 @@ def test_a_report_is_the_baseline_of_the_next_one(gpuctl: Run, folder: Path, tmp
         (["predict", "overhead", "--keep", "x", "--db", "nowhere/s.duckdb"], 2, "--keep nowhere/s.duckdb"),
     ],
 )
-def test_what_is_wrong_is_told(words: list[str], code: int, told: str, gpuctl: Run, folder: Path) -> None:
+def test_errors_are_reported(words: list[str], code: int, told: str, gpuctl: Run, folder: Path) -> None:
     (folder / "broken.json").write_text('{"schema": 1, ')
     (folder / "other.json").write_text('{"schema": 99}')
     (folder / "short").write_text("short")
@@ -229,7 +229,7 @@ def test_a_report_is_no_result(gpuctl: Run, folder: Path, tmp_path: Path) -> Non
     assert (done.returncode, "name it with --baseline" in done.stderr) == (2, True)
 
 
-def test_a_damaged_kept_result_is_told(gpuctl: Run, folder: Path, tmp_path: Path) -> None:
+def test_a_damaged_kept_result_is_reported(gpuctl: Run, folder: Path, tmp_path: Path) -> None:
     from gpuctl.store.database import Store
 
     shutil.copy(folder / "s.duckdb", tmp_path / "d.duckdb")
@@ -276,7 +276,7 @@ def test_a_report_without_names(gpuctl: Run, folder: Path, tmp_path: Path) -> No
     assert table_of(files["json"], "metrics") != first
 
 
-def test_what_is_said_while_logs_are_read_has_no_names_either(gpuctl: Run, tmp_path: Path) -> None:
+def test_messages_while_reading_logs_have_no_names(gpuctl: Run, tmp_path: Path) -> None:
     logs = tmp_path / "secretproject" / "alice"
     logs.mkdir(parents=True)
     (logs / "sacct.txt").write_text(
@@ -350,7 +350,7 @@ def test_ctrl_c_leaves_nothing_half_written(gpuctl: Run, root: Path, folder: Pat
 
 
 @pytest.mark.parametrize("reader", ["true", "head -c 1 >/dev/null"])
-def test_whoever_reads_less_has_the_verdict_all_the_same(gpuctl: Run, root: Path, folder: Path, reader: str) -> None:
+def test_the_verdict_does_not_depend_on_how_much_is_read(gpuctl: Run, root: Path, folder: Path, reader: str) -> None:
     line = f"{sys.executable} -m gpuctl report a.json --fail-if 'overview.jobs > 0' | {reader}; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(
         ["bash", "-c", line], cwd=folder, env={**os.environ, "PYTHONPATH": str(root)}, capture_output=True, text=True,
@@ -409,7 +409,7 @@ def test_halves_of_surrogates_are_shown(gpuctl: Run, folder: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("line", ["--metrics --fail-if 'overview.jobs>0'", "a.json --list --html r.html"])
-def test_a_list_checks_nothing_and_says_so(gpuctl: Run, folder: Path, line: str) -> None:
+def test_a_list_checks_nothing_and_reports_it(gpuctl: Run, folder: Path, line: str) -> None:
     done = gpuctl("report", *shlex.split(line), cwd=folder, check=False)
     assert done.returncode == 2
     assert "makes no report" in done.stderr

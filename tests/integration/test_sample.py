@@ -129,7 +129,7 @@ def test_a_first_sample_that_fails_ends_it(gpuctl: Run, tmp_path: Path) -> None:
     assert "Unable to contact slurm controller" in done.stderr
 
 
-def test_a_later_sample_that_fails_is_told_and_tried_again(gpuctl: Run, tmp_path: Path) -> None:
+def test_a_later_sample_that_fails_is_reported_and_tried_again(gpuctl: Run, tmp_path: Path) -> None:
     fails_second = "n = here / 'n'; n.write_text(n.read_text() + 'x' if n.exists() else 'x')\n"
     fails_second += "if n.read_text() == 'xx': sys.exit('controller is away')"
     env = cluster(tmp_path / "bin", jobs=fails_second)

@@ -91,7 +91,7 @@ def test_the_screen_names_what_is_not_known(found: dict[str, Analysis], name: st
     assert all(line.startswith(f"Not known: {missing}") and "docs/how-to/why-empty.md" in line for line in lines)
 
 
-def test_the_worst_caveats_come_first_and_are_three(found: dict[str, Analysis]) -> None:
+def test_the_worst_caveats_are_first_and_are_three(found: dict[str, Analysis]) -> None:
     from gpuctl.analyze.caveats import Caveat, ranked
     from gpuctl.core.notes import note
     from gpuctl.reports.screens.words import worst

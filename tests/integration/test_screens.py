@@ -173,7 +173,7 @@ def test_lost_gpu_hours_by_user_add_up_to_those_by_size(whole: dict[str, Analysi
         assert sum(row["lost_gpu_hours"] or 0.0 for row in users) == pytest.approx(by_kind, rel=0, abs=1e-6)
 
 
-def test_a_replay_of_three_days_says_that_it_is_too_short_to_tell(screens: dict[str, Screen]) -> None:
+def test_a_replay_of_three_days_states_that_it_is_too_short_to_tell(screens: dict[str, Screen]) -> None:
     text = " ".join(drawn(screens["replay-jobs"], 120).split())
     told = "- The trace is too short to judge how srtf, las, conservative, easy perform against fifo by mean wait"
     assert told in text
@@ -227,7 +227,7 @@ def test_a_store_of_several_clusters_is_listed(whole: dict[str, Analysis]) -> No
     assert "gpuctl ingest LOGDIR --db" in drawn(clusters.screen("new.duckdb", []), 80)
 
 
-def test_notes_say_what_the_screen_leaves_out(whole: dict[str, Analysis], screens: dict[str, Screen]) -> None:
+def test_notes_state_what_the_screen_leaves_out(whole: dict[str, Analysis], screens: dict[str, Screen]) -> None:
     text = " ".join(drawn(screens["analyze-philly"], 80, notes=True).split())
     assert "cancelled after its start" in text
     for warning in whole["philly"].warnings:
@@ -257,9 +257,7 @@ def test_a_table_alone_is_as_among_all(whole: dict[str, Analysis], stores: dict[
             assert replace(alone, frame=table.frame) == table
 
 
-def test_nothing_is_computed_that_no_table_asked_for_needs(
-    stores: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_what_requested_tables_need_is_computed(stores: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: object, **__: object) -> None:
         raise AssertionError("not requested")
 

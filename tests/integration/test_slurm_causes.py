@@ -194,7 +194,7 @@ def test_without_reasons_and_limits_waits_may_have_been_for_a_limit(tmp_path: Pa
     assert seconds(given, *names[:2])["4"] == [0, 0]
 
 
-def test_limits_that_are_named_and_not_loaded_are_asked_for(by_hand: Analysis) -> None:
+def test_limits_that_are_named_and_not_loaded_are_requested(by_hand: Analysis) -> None:
     assert any("1 attempt waited for a limit" in warning and "sacctmgr" in warning for warning in by_hand.warnings)
 
 

@@ -87,7 +87,7 @@ def test_states_of_all_attempts(lab: Store) -> None:
     }
 
 
-def test_trap_11_exit_codes_are_those_asked_for_less_128(lab: Store) -> None:
+def test_trap_11_exit_codes_are_those_requested_less_128(lab: Store) -> None:
     jobs = {row["job"]: row for row in rows(lab, "jobs")}
     asked = [line for line in manifest() if line["mode"] == "exit" and line["expect"] == "FAILED"]
     assert len(asked) == 36

@@ -61,7 +61,7 @@ ANY, TYPED = "gres/gpu=4", "gres/gpu=4,gres/gpu:a100=4"
         (ANY, "", False, (10, 30), (0, 20)),
     ],
 )
-def test_a_wait_is_for_the_type_that_was_asked_for_not_for_the_one_given(
+def test_a_wait_is_for_the_type_requested_not_for_the_one_given(
     tmp_path: Path,
     asked: str | None,
     feature: str | None,

@@ -243,7 +243,7 @@ def test_exit_codes_and_signals(
         assert (jobs[key]["derived_exit_code"] or 0) == wanted.derived, (key, wanted.kind)
 
 
-def test_gpus_are_those_asked_for(lab: Found, jobs: dict[str, dict[str, Any]]) -> None:
+def test_gpus_are_those_requested(lab: Found, jobs: dict[str, dict[str, Any]]) -> None:
     assert {key: job["gpus"] for key, job in jobs.items()} == {key: w.asked for key, w in lab.wanted.items()}
 
 
@@ -309,9 +309,7 @@ def test_submissions_are_those_of_the_driver(lab: Found, attempts: dict[str, lis
             assert attempt["run_s"] == lasted, (key, wanted.kind)
 
 
-def test_what_held_a_job_back_shows_in_when_it_became_eligible(
-    lab: Found, attempts: dict[str, list[dict[str, Any]]]
-) -> None:
+def test_a_hold_of_a_job_delays_its_eligibility(lab: Found, attempts: dict[str, list[dict[str, Any]]]) -> None:
     """Holds, begin times, dependencies, array throttles, and the pause after a requeue."""
     pairs: dict[str, tuple[float | None, float | None]] = {}
     for key, wanted in lab.wanted.items():

@@ -84,7 +84,7 @@ def test_two_forms_of_the_same_jobs_are_the_same_jobs(
 
 
 @pytest.mark.parametrize("names", [(RAW, NAMED), (NAMED, RAW)])
-def test_names_that_nothing_joins_are_kept_once_and_that_is_said(
+def test_names_that_nothing_joins_are_kept_once_and_that_is_reported(
     tmp_path: Path, alone: tuple[list[tuple[object, ...]], int], names: tuple[str, ...]
 ) -> None:
     rows, attempts, reasons = loaded(tmp_path / "x", *map(text, names))
@@ -105,7 +105,7 @@ def test_an_array_that_only_one_file_has_stays_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dateless_first", [False, True])
-def test_tasks_without_dates_that_may_be_there_twice_are_told(
+def test_possible_duplicates_of_undated_tasks_are_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, *, dateless_first: bool
 ) -> None:
     """The same text is right for two clusters: tasks that are the numbered jobs, and tasks that are others."""

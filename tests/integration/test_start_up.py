@@ -79,7 +79,7 @@ def test_compiled_code_starts_without_scipy(root: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_the_end_of_the_process_says_nothing(root: Path, tmp_path: Path) -> None:
+def test_the_end_of_the_process_reports_nothing(root: Path, tmp_path: Path) -> None:
     # objects that the interpreter does not free are a leak to DuckDB, which says so on standard error
     store, jobs = tmp_path / "s.duckdb", tmp_path / "sacct.txt"
     times = "2024-01-01T00:00:00|2024-01-01T00:00:01|2024-01-01T00:01:01"

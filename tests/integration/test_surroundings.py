@@ -21,7 +21,7 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 _LOOK = """
 import os, signal
 
-def test_what_is_found():
+def test_findings():
     # whoever starts the tests may ignore others, such as the real-time ones that thread libraries keep for themselves
     ours = [signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGCHLD]
     assert [number for number in ours if signal.getsignal(number) is signal.SIG_IGN] == []

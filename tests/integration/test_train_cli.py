@@ -116,7 +116,7 @@ def test_tables_and_formats(gpuctl: Gpuctl, store: Path, tmp_path: Path) -> None
         (["JOBS", "STORE", "-o", "OUT"], 2, "is a CSV of jobs; it must be the only input"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_told_before_anything_is_written(
+def test_errors_are_reported_before_anything_is_written(
     gpuctl: Gpuctl, sample_data: Path, store: Path, tmp_path: Path, arguments: list[str], code: int, said: str
 ) -> None:
     full = tmp_path / "full"

@@ -49,7 +49,7 @@ def test_srtf_becomes_rules_that_replays_run(root: Path, tmp_path: Path, monkeyp
     assert means["tree"] == means["fifo-skip"] != means["mine"]
 
 
-def test_what_cannot_be_distilled_is_refused(root: Path, tmp_path: Path) -> None:
+def test_policies_that_cannot_be_distilled_are_rejected(root: Path, tmp_path: Path) -> None:
     jobs = root / "sample_data" / "jobs.csv"
     out = tmp_path / "m"
     assert "no policy 'fast'" in run(

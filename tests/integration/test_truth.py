@@ -111,7 +111,7 @@ def test_against_the_shared_generator(
 
 
 @pytest.mark.parametrize("told", [{}, {"borrow_below": 0.8}], ids=["nothing told", "borrowing told"])
-def test_what_is_not_told_is_found_and_labelled(sample_data: Path, tmp_path: Path, told: dict[str, float]) -> None:
+def test_unstated_values_are_inferred_and_labelled(sample_data: Path, tmp_path: Path, told: dict[str, float]) -> None:
     directory = sample_data / "philly"
     names = ("queues", "delay_causes", "delay_settings", "queue_delays")
     result = analysis(directory, tmp_path, tables=names, **told)

@@ -524,7 +524,7 @@ def test_when_to_submit_the_successor_of_a_job(user: User, sample_data: Path) ->
     assert rows["plan"]["cost_h"] < rows["reactive"]["cost_h"]
 
 
-def test_what_a_dependency_does_for_a_chain(user: User, sample_data: Path) -> None:
+def test_effect_of_a_dependency_on_a_chain(user: User, sample_data: Path) -> None:
     """Where a job that depends gains age while it waits, its predecessor's end finds it first in the queue."""
     log = {"site.duckdb": sample_data / "chain" / "sacct.txt.gz"}
     tables = user.asked("chain evaluate", "dependency", "five jobs", instead=log)
@@ -539,7 +539,7 @@ def test_which_rule_keeps_most_deadlines(user: User) -> None:
     assert rows["mix-eft"]["met"] > rows["fcfs-eft"]["met"]
 
 
-def test_what_a_chain_learns_is_kept(user: User, sample_data: Path) -> None:
+def test_a_chain_saves_its_training(user: User, sample_data: Path) -> None:
     log = {"site.duckdb": sample_data / "chain" / "sacct.txt.gz"}
     user.run("chain train", "Learn how long", more=["--until", "2026-03-22"], instead=log)
     assert json.loads((user.folder / "chain-model" / "card.json").read_text())

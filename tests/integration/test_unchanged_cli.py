@@ -78,7 +78,7 @@ def test_other_nodes_are_compared_with_those_of_the_trace(gpuctl: Gpuctl, logs: 
     assert other["settings"]["fidelity"] == plain["settings"]["fidelity"]
 
 
-def test_a_what_if_on_a_trace_says_how_near_it_is(gpuctl: Gpuctl, logs: list[Path], tmp_path: Path) -> None:
+def test_a_what_if_on_a_trace_states_how_near_it_is(gpuctl: Gpuctl, logs: list[Path], tmp_path: Path) -> None:
     plain = answered(gpuctl, *logs, "--policy", "fifo-skip,srtf", "--add-nodes", "1")
     told = plain["settings"]["fidelity"]
     assert told.startswith("Not calibrated")
@@ -101,7 +101,7 @@ def test_a_what_if_on_a_trace_says_how_near_it_is(gpuctl: Gpuctl, logs: list[Pat
         assert row["diff_high_s"] is None or row["diff_high_s"] - row["diff_mean_s"] >= error
 
 
-def test_a_parameter_beside_calibrated_rules_is_a_change(gpuctl: Gpuctl, logs: list[Path], tmp_path: Path) -> None:
+def test_a_parameter_next_to_calibrated_rules_is_a_change(gpuctl: Gpuctl, logs: list[Path], tmp_path: Path) -> None:
     rules = tmp_path / "rules.toml"
     rules.write_text(RULES)
     found = answered(gpuctl, *logs, "--calibrated", rules, "--param", "philly.lend=0.5")
@@ -179,7 +179,7 @@ def test_a_rule_that_all_replays_of_an_experiment_have_is_a_change(gpuctl: Gpuct
     assert {row["las.quantum"]: row["unchanged_s"] for row in summary(found)} == without
 
 
-def test_an_experiment_on_a_trace_says_how_near_it_is(gpuctl: Gpuctl, logs: list[Path], tmp_path: Path) -> None:
+def test_an_experiment_on_a_trace_states_how_near_it_is(gpuctl: Gpuctl, logs: list[Path], tmp_path: Path) -> None:
     rules, page = tmp_path / "rules.toml", tmp_path / "page.html"
     rules.write_text(RULES)
     plain = answered(gpuctl, *logs, "--policy", "fifo-skip", "--scale-load", "1,1.1")
@@ -219,7 +219,7 @@ def test_a_calibration_goes_with_an_experiment_file(gpuctl: Gpuctl, logs: list[P
         ('policy = "phily"', "phily"),
     ],
 )
-def test_what_is_wrong_with_a_calibration_is_told(
+def test_faults_of_a_calibration_are_reported(
     gpuctl: Gpuctl, logs: list[Path], tmp_path: Path, text: str, told: str
 ) -> None:
     (tmp_path / "rules.toml").write_text(text)
@@ -227,7 +227,7 @@ def test_what_is_wrong_with_a_calibration_is_told(
 
 
 @pytest.mark.parametrize("values", ["1.2", "1,1.2"])
-def test_a_window_of_a_csv_says_that_its_first_waits_are_too_short(
+def test_a_window_of_a_csv_states_that_its_first_waits_are_too_short(
     gpuctl: Gpuctl, sample_data: Path, tmp_path: Path, values: str
 ) -> None:
     asked = [sample_data / "jobs.csv", "--cluster", "4x8", "--policy", "fifo-skip", "--window", "100000..200000"]

@@ -37,7 +37,7 @@ def predicted(gpuctl: Gpuctl, *words: str) -> list[dict[str, Any]]:
     return rows
 
 
-def test_a_training_says_how_forecasts_fare(trained: tuple[Path, dict[str, Any]]) -> None:
+def test_a_training_states_how_forecasts_fare(trained: tuple[Path, dict[str, Any]]) -> None:
     place, document = trained
     scored = document["tables"]["wait_scores"]["rows"]
     rows = {(row["predictor"], row["load"]): row for row in scored if row["forecast"] == "all"}
@@ -125,7 +125,7 @@ def test_doctor_knows_models_of_waits(gpuctl: Gpuctl, trained: tuple[Path, dict[
     assert found["model_folder"] == found["model_features"] == "ok"
 
 
-def test_doctor_says_when_a_model_is_out_of_date(
+def test_doctor_reports_when_a_model_is_out_of_date(
     gpuctl: Gpuctl, trained: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
     begin = dt.datetime(2026, 4, 2, tzinfo=dt.UTC)

@@ -111,7 +111,7 @@ def test_sdist_can_be_worked_with(dist: Path) -> None:
     assert not [name for name in names if name.startswith((".venv", "build/", ".git/")) or "__pycache__" in name]
 
 
-def test_wheel_says_what_it_needs(wheel: Path) -> None:
+def test_wheel_states_what_it_needs(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         info = next(name.rpartition("/")[0] for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         meta = Parser().parsestr(archive.read(f"{info}/METADATA").decode())

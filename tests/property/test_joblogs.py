@@ -56,7 +56,7 @@ def test_the_scan_does_not_depend_on_how_the_bytes_come(log: bytes, size: int) -
 
 @settings(max_examples=examples(150), deadline=None)
 @given(st.one_of(LOGS, st.binary(max_size=2000)))
-def test_what_is_kept_is_bounded_and_lies_in_the_log(log: bytes) -> None:
+def test_stored_lines_are_bounded_and_come_from_the_log(log: bytes) -> None:
     result = scanner().scan(io.BytesIO(log))
     found: dict[str | None, int] = {}
     for match in (*result.matches, *result.telling):

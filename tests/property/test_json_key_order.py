@@ -180,7 +180,7 @@ LONG: dict[str, tuple[str, str, str]] = {
 
 
 @pytest.mark.parametrize("name", LONG)
-def test_long_files_are_recognised_and_read_whatever_comes_first(name: str, tmp_path: Path) -> None:
+def test_long_files_are_recognised_and_read_whatever_is_first(name: str, tmp_path: Path) -> None:
     file, text, sql = LONG[name]
     assert len(text) > 90_000
     (tmp_path / file).write_text(text)

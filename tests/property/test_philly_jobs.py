@@ -49,7 +49,7 @@ def missing(text: str | None) -> str | None:
 
 @settings(max_examples=examples(200))
 @given(logs, st.sampled_from([None, 1, 4]), st.booleans())
-def test_what_is_written_is_read(made: list[dict[str, Any]], indent: int | None, ascii_only: bool) -> None:
+def test_written_files_can_be_read(made: list[dict[str, Any]], indent: int | None, ascii_only: bool) -> None:
     kept = loaded(json.dumps(made, indent=indent, ensure_ascii=ascii_only))
     assert kept.rejects == []
     assert kept.rows_loaded == len(made)

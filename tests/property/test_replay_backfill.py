@@ -139,7 +139,7 @@ def test_conservative_is_the_slow_one(order: str, case: Case) -> None:
 
 @settings(max_examples=12)
 @given(seed=st.integers(0, 2**31))
-def test_conservative_is_the_slow_one_where_many_are_alike(seed: int) -> None:
+def test_conservative_is_the_slow_one_where_many_are_similar(seed: int) -> None:
     """Long queues of jobs alike: what is found for one of them is used for the next."""
     draw = np.random.Generator(np.random.PCG64(seed))
     gpus = int(draw.choice([4, 8, 16]))

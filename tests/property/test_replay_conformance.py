@@ -45,7 +45,7 @@ def test_no_policy_breaks_an_invariant_or_knows_the_future(name: str, seed: int)
 @pytest.mark.parametrize("name", ["fifo-skip", "srtf", "tiresias", "pickyman", "easy", "philly"])
 @settings(max_examples=examples(40))
 @given(seed=st.integers(0, 2**32 - 1))
-def test_nor_where_speeds_go_by_gpu_types(name: str, seed: int) -> None:
+def test_nor_where_speeds_follow_gpu_types(name: str, seed: int) -> None:
     case = with_types(seed, random_case(seed))
     outcome = run(find(name)(), *case)
     assert violations(outcome, *case) == []

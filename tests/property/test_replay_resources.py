@@ -60,7 +60,7 @@ def test_with_plenty_of_everything_only_gpus_decide(name: str, seed: int) -> Non
 
 @settings(max_examples=examples(100))
 @given(seed=SEEDS)
-def test_what_is_not_placeable_never_starts_and_all_else_does(seed: int) -> None:
+def test_only_unplaceable_jobs_never_start(seed: int) -> None:
     workload, cluster, shared = random_case(seed, plain=True, resources=True)
     assert workload.cpus is not None
     workload = replace(workload, cpus=workload.cpus * 3)

@@ -337,7 +337,7 @@ def test_nobody_delays_the_job_that_was_first(seed: int, groups: bool, interval:
 
 @settings(max_examples=examples(100))
 @given(seed=SEEDS)
-def test_nothing_fits_beside_what_waits(seed: int) -> None:
+def test_nothing_fits_next_to_what_waits(seed: int) -> None:
     """Work conserved: with backfill and no reservations nobody waits who would fit on what is free."""
     work, cluster, shared = random_case(seed, plain=True)
     params = {**PLAIN, "bf_interval": "1", "bf_min_age_reserve": "1000000", "bf_window": "1"}

@@ -81,7 +81,7 @@ def log(simulation: Simulation) -> list[tuple[float, str, str]]:
 @example(seed=3552493801)  # a suspension that ends at the instant of a round
 @example(seed=3105580586)
 @example(seed=2683629756)
-def test_what_is_skipped_changes_nothing(resources: bool, seed: int) -> None:
+def test_skipped_passes_change_nothing(resources: bool, seed: int) -> None:
     """Heartbeats and rounds of the monitor that are not gone through are those that would do nothing."""
     workload, cluster, shared, params = drawn(seed, resources)
     one, two = (Simulation(workload, cluster, find("yarn-capacity")(params), shared) for _ in range(2))
@@ -182,7 +182,7 @@ def test_random_cases_reach_what_they_are_to_check() -> None:
 
 @settings(max_examples=examples(40))
 @given(seed=SEEDS)
-def test_a_fork_goes_on_as_the_first_one_does(seed: int) -> None:
+def test_a_fork_continues_as_the_first_one_does(seed: int) -> None:
     workload, cluster, shared, params = drawn(seed, True)
     one = Simulation(workload, cluster, find("yarn-capacity")(params), shared)
     one.advance(until=20.0)

@@ -135,7 +135,7 @@ def test_heartbeats_that_are_left_out_would_have_done_nothing(seed: int, way: di
 
 @settings(max_examples=examples(20))
 @given(seed=st.integers(0, 2**32 - 1), at=st.floats(0, 60))
-def test_a_fork_goes_on_as_the_original(seed: int, at: float) -> None:
+def test_a_fork_continues_as_the_original(seed: int, at: float) -> None:
     workload, cluster, shared = case(seed, resources=False)
     done = Simulation(workload, cluster, find("yarn-fair")(PREEMPTING[0] | {"preemption": "true"}), shared)
     while done.advance(at):

@@ -106,7 +106,7 @@ def test_the_cut_into_pieces_changes_nothing(samples: Samples, cuts: list[int], 
 
 
 @given(st.lists(st.tuples(st.just("a"), st.integers(1, 10**6), st.integers(0, int(WRAP_MOST))), max_size=60))
-def test_a_counter_of_32_bits_loses_nothing_when_it_begins_anew(steps: list[tuple[str, int, int]]) -> None:
+def test_a_counter_of_32_bits_loses_nothing_when_it_restarts(steps: list[tuple[str, int, int]]) -> None:
     whole, wrapped = counters(steps, 2**31), counters(steps, 2**31, end=2**32)
     rows, _, restarts, wraps = taken(wrapped, [], cumulative=True)
     assert rows["bytes_read"].sum() == (whole[-1][2] - whole[0][2] if whole else 0)

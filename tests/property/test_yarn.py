@@ -170,7 +170,7 @@ def _told_whole() -> dict[str, list[Any]]:
 
 @settings(FEW, max_examples=3)
 @given(st.randoms(use_true_random=False), st.integers(1, 4))
-def test_a_log_in_pieces_tells_the_same(rng: random.Random, parts: int) -> None:
+def test_a_log_in_pieces_gives_the_same(rng: random.Random, parts: int) -> None:
     lines = _lived().lines()
     # the second line is of no logger of YARN's: a piece of it alone would be no known log
     cuts = sorted(rng.sample(range(2, len(lines)), parts))

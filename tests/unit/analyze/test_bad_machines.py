@@ -263,7 +263,7 @@ def test_in_a_store_what_only_users_bring_about_blames_no_machine(tmp_path: Path
     assert "60 attempts on 4 nodes" in table.population
 
 
-def test_what_a_machine_could_have_shown_on_paper() -> None:
+def test_detectable_rate_of_a_node_by_hand() -> None:
     # one stratum: 100 attempts, 10 failed, 10 met the machine; of 2 machines, the tail must be at most 0.05 / 4
     table = bad_machines.Tables(*(np.array([n]) for n in (0, 100, 10, 10, 0)))
     chances = [Fraction(comb(10, k) * comb(90, 10 - k), comb(100, 10)) for k in range(11)]
@@ -283,7 +283,7 @@ def test_what_a_machine_could_have_shown_on_paper() -> None:
     )
 
 
-def test_a_machine_as_bad_as_could_be_shown_is_found_about_as_often_as_is_said() -> None:
+def test_a_detectably_bad_node_is_found_at_the_stated_rate() -> None:
     rng = np.random.default_rng(11)
     units, machines, rate = 3000, 20, 0.08
 

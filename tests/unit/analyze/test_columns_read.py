@@ -46,7 +46,7 @@ def test_without_statements_every_column_is_made(store: Store) -> None:
     assert {"am_start_ts", "exit_signal", "priority"} <= set(store.frame("DESCRIBE base_attempts")["column_name"])
 
 
-def test_what_stands_for_a_table_without_rows_is_as_that_table(store: Store) -> None:
+def test_a_substitute_for_an_empty_table_equals_it(store: Store) -> None:
     for name in MADE_OF:
         whole, none = (SharedTables(store, "c", Options(), lambda _text: None) for _ in range(2))
         whole._there = dict.fromkeys(MADE_OF.values(), True)
@@ -58,7 +58,7 @@ def test_what_stands_for_a_table_without_rows_is_as_that_table(store: Store) -> 
         assert made[0].rows() == made[1].rows(), name
 
 
-def test_numbers_whose_tables_are_made_are_asked_for_together(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_whose_tables_are_made_are_requested_together(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     ask = SharedTables.ask
     monkeypatch.setattr(SharedTables, "ask", lambda self, sql, **more: (asked.append(sql), ask(self, sql, **more))[1])
@@ -102,7 +102,7 @@ def counted(
     return found, [sorted(re.findall(r"'(\w+)' AS name", sql)) for sql in statements]
 
 
-def test_each_number_is_asked_for_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_number_is_requested_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = (
         ("jobs", False),
         ("jobs_without_gpus", False),

@@ -82,7 +82,7 @@ def test_each_attempt_has_its_own_steps_and_the_last_one_counts(tmp_path: Path) 
     assert row["mem_used_gb"] == 2
 
 
-def test_jobstats_comes_before_the_steps_and_a_running_job_has_nothing(tmp_path: Path) -> None:
+def test_jobstats_precedes_the_steps_and_a_running_job_has_nothing(tmp_path: Path) -> None:
     found = table(
         tmp_path,
         {"JobIDRaw": "1", "AdminComment": packed({"nodes": {"a": node(2, 8), "b": node(6, 8)}})},

@@ -142,7 +142,7 @@ def test_a_job_that_never_started(store: Path, signatures: Path) -> None:
     assert "when it gave up is unknown" in render_explanation(gone)
 
 
-def test_a_job_that_did_not_fail_says_nothing_of_failures(store: Path, signatures: Path) -> None:
+def test_a_job_that_did_not_fail_reports_nothing_of_failures(store: Path, signatures: Path) -> None:
     assert "why-failed" not in {block.name for block in blocks(told(store, "fine", signatures))}
 
 
@@ -235,7 +235,7 @@ def test_the_end_of_a_name_is_enough_where_only_one_ends_so(tmp_path: Path, sign
         told(path, "7", signatures)
 
 
-def test_a_job_stands_beside_those_like_it(tmp_path: Path, signatures: Path) -> None:
+def test_a_job_stands_next_to_those_like_it(tmp_path: Path, signatures: Path) -> None:
     path = tmp_path / "s.duckdb"
     with Store(path, write=True) as store:
         site = Site(store)

@@ -77,7 +77,7 @@ def test_the_evidence_is_a_line_of_the_log(found: Analysis) -> None:
     assert (gang["rtf_s"], gang["gpu_hours"], gang["machines"]) == (1200, pytest.approx(8 / 3), ["m2"])
 
 
-def test_killed_attempts_are_told_and_not_counted(found: Analysis) -> None:
+def test_killed_attempts_are_reported_and_not_counted(found: Analysis) -> None:
     table = table_of(found, "failure_reasons")
     assert "7 failed attempts" in table.population
     assert "5 of them have a log" in table.population
@@ -179,7 +179,7 @@ def test_logs_without_a_signature_are_clustered(found: Analysis) -> None:
     assert row["example"] == "foo 12 broke at last"
 
 
-def test_beside_table_7(found: Analysis) -> None:
+def test_compared_with_table_7(found: Analysis) -> None:
     reasons = rows(found, "reference_failures", "reason")
     syntax = reasons["Syntax error"]
     assert syntax["published_trials_pct"] == pytest.approx(100 * 1132 / 39776)
@@ -250,7 +250,7 @@ def test_other_sections_classify_nothing(tmp_path: Path) -> None:
     assert result.table("failures") is None
 
 
-def test_why_a_machine_was_drained_is_told_by_a_real_slurm_database(tmp_path: Path, root: Path) -> None:
+def test_why_a_machine_was_drained_is_reported_by_a_real_slurm_database(tmp_path: Path, root: Path) -> None:
     """Our lab's: gpu005 was set down with the reason "XID 79" while jobs 6, 8 and 9 ran there."""
     ingest([root / "tests" / "fixtures" / "slurm" / "other" / "slurmdbd.sql"], tmp_path / "t.duckdb")
     jobs = rows(run(tmp_path, tmp_path / "t.duckdb"), "failures", "job")
@@ -271,7 +271,7 @@ def test_a_verdict_that_sees_no_failure_is_overruled_by_the_scheduler() -> None:
     assert (verdict.failed, verdict.reason, verdict.confidence) == (True, "no_signature", 0)
 
 
-def test_what_befalls_a_machine_later_is_no_reason(tmp_path: Path) -> None:
+def test_later_events_of_a_node_are_not_a_reason(tmp_path: Path) -> None:
     with Store(tmp_path / "t.duckdb", write=True) as store:
         site = Site(store)
         for number, minute in enumerate((-1, 0, 14, 16)):

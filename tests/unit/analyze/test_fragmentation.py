@@ -27,7 +27,7 @@ def demand(*gangs: tuple[float, float, int, int]) -> Demand:
     return Demand(np.array(start, float), np.array(end, float), np.array(gpus, np.int64), np.array(pool, np.int64))
 
 
-def test_a_gang_waits_beside_free_gpus_that_it_cannot_use() -> None:
+def test_a_gang_waits_next_to_free_gpus_that_it_cannot_use() -> None:
     # two nodes of 4, each with 2 free; a gang of 4 waits from 0 to 1800 s, another one of 2 from 3600 to 7200 s
     site = nodes([4, 4], [0, 0], (0, 7200, 0, 2), (0, 7200, 1, 2))
     found = fragmentation.means(
@@ -59,7 +59,7 @@ def test_free_gpus_of_another_partition_are_of_no_use() -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_every_subset_of_nodes_tells_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_subset_of_nodes_gives_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if seed % 4 == 0:
         monkeypatch.setattr(fragmentation, "_FEW", -1)  # as compiled code
     random = np.random.default_rng(seed)

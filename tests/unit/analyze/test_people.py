@@ -58,7 +58,7 @@ def test_users(site: Path) -> None:
     assert (bob["wait_p50_min"], ann["wait_p95_min"]) == (30, 0)
 
 
-def test_what_counts_as_idle_is_the_users_choice(site: Path) -> None:
+def test_the_user_sets_the_threshold_of_idleness(site: Path) -> None:
     assert {row["user"]: row["idle_jobs"] for row in rows(site, "users", idle_below=50)} == {"ann": 2, "bob": None}
     assert {row["user"]: row["idle_jobs"] for row in rows(site, "users", idle_below=2)} == {"ann": 0, "bob": None}
 

@@ -101,7 +101,7 @@ def test_columns_are_those_documented(empty: Analysis, name: str) -> None:
     assert table.section in dict(SECTIONS)
 
 
-def test_an_empty_cluster_says_what_is_missing(empty: Analysis) -> None:
+def test_an_empty_cluster_states_what_is_missing(empty: Analysis) -> None:
     table = table_of(empty, "gpu_util_by_nodes")
     assert table.notes == ("no rows: this source has no telemetry",)
 
@@ -116,7 +116,7 @@ def test_unknown_names_are_refused_with_the_nearest(names: dict[str, Any]) -> No
     assert ("did you mean" in refused.value.hint) == ("zzz" not in str(refused.value))
 
 
-def test_counts_are_told_with_their_thousands(tmp_path: Path) -> None:
+def test_counts_are_reported_with_their_thousands(tmp_path: Path) -> None:
     path = make_store(tmp_path / "t.duckdb")
     # each of 200 jobs five times more
     more = "INSERT INTO {0}_rows BY NAME SELECT a.* REPLACE (job || '-' || i AS job) FROM {0}s AS a, range(5) AS t(i)"

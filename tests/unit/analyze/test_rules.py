@@ -41,7 +41,7 @@ def test_where_nothing_binds_fair_share_is_not_known() -> None:
     assert (found.low[1], found.high[1]) == (0, 9 * HOUR)
 
 
-def test_what_is_given_is_obeyed_and_what_it_leaves_is_told() -> None:
+def test_user_quotas_are_used_and_missing_ones_reported() -> None:
     waits, held, layout = one_node((0, 0, 10 * HOUR, 4, 0), (HOUR, 10 * HOUR, 11 * HOUR, 2, 0))
     found = scheduler_rules.find(waits, held, [layout], scheduler_rules.GivenRules(np.array([8.0]), 0.0))
     assert found.limits.tolist() == [8.0]

@@ -67,7 +67,7 @@ def test_racks_are_inferred_from_gangs_that_stay_within_them() -> None:
     assert found == infer_racks([["a0", "b0"], *reversed(gangs)])
 
 
-def test_gangs_on_more_than_32_machines_tell_nothing_of_racks() -> None:
+def test_gangs_on_more_than_32_machines_show_nothing_of_racks() -> None:
     largest = [f"m{k:02}" for k in range(32)]
     assert infer_racks([largest]) == dict.fromkeys(largest, "guess-1")
     assert infer_racks([[*largest, "m32"]]) == {}

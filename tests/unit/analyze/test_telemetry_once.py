@@ -40,7 +40,7 @@ ONCE = HEADER + _row(0, 10) + _row(1, 30) + _row(2, 50)
         {"a.csv": ONCE, "b.csv": HEADER + _row(0, 10) + _row(2, 50)},
     ],
 )
-def test_a_row_counts_once_however_often_it_is_there(tmp_path: Path, telemetry: dict[str, str]) -> None:
+def test_a_repeated_row_counts_once(tmp_path: Path, telemetry: dict[str, str]) -> None:
     path = ingested(tmp_path, {"cluster_job_log": JOBS, **telemetry})
     [used] = rows(path, "gpu_util_by_nodes")
     assert (used["gpu_minutes"], used["mean_pct"]) == (6, 30)

@@ -131,7 +131,7 @@ def test_each_job(
     assert told == pytest.approx((lowest_pct, near_pct, hours, after))
 
 
-def test_what_is_told_of_a_job(found: Analysis) -> None:
+def test_explanation_of_a_job(found: Analysis) -> None:
     told = rows(found, "training_progress", "job")
     assert (told["a"]["epochs"], told["a"]["epochs_planned"], told["a"]["lines"]) == (10, 10, 20)
     assert (told["c"]["first_loss"], told["c"]["last_loss"], told["c"]["epochs"]) == pytest.approx((4, 1.2, 6))
@@ -152,7 +152,7 @@ def test_by_state(found: Analysis) -> None:
     assert [row["near_by_40_pct"] for row in states.values()] == [0, 0, 0, 0]
 
 
-def test_beside_the_published_values(tmp_path: Path) -> None:
+def test_compared_with_the_published_values(tmp_path: Path) -> None:
     made = Made(tmp_path / "t.duckdb")
     fill(made)
     made.store.close()

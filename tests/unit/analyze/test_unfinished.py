@@ -164,7 +164,7 @@ def test_a_source_without_starts_does_not_tell_what_never_started(tmp_path: Path
         assert table.frame.select("waiting", "given_up").rows() == waiting
 
 
-def test_a_job_whose_end_is_not_told_has_no_waiting_time(tmp_path: Path, sample_data: Path) -> None:
+def test_a_job_whose_end_is_not_reported_has_no_waiting_time(tmp_path: Path, sample_data: Path) -> None:
     ingest([sample_data / "philly" / "cluster_job_log"], tmp_path / "t.duckdb", cluster="c")
     with Store(tmp_path / "t.duckdb") as store:
         given_up = rows(analyze(store, Options(tables=("never_started",))), "never_started", "size_bucket")["all"]
@@ -254,11 +254,11 @@ def test_attempts_of_unknown_size_are_counted_wherever_they_lack(tmp_path: Path,
     assert "no source states the GPUs of 13" in lost.population
 
 
-def test_waits_without_a_cause_are_told_where_no_quota_is_guessed(found: Analysis) -> None:
+def test_waits_without_a_cause_are_reported_if_no_quota_is_guessed(found: Analysis) -> None:
     assert any("no known limit, capacity or fragmentation explains" in warning for warning in found.warnings)
 
 
-def test_guessed_racks_are_told(tmp_path: Path) -> None:
+def test_guessed_racks_are_reported(tmp_path: Path) -> None:
     gang = row(1, "COMPLETED", "10:00 10:00 10:10 12:00", 2).replace("node=1|n1", "node=2|n[1-2]")
     warning = "the rack is a guess"
     assert any(warning in text for text in result(tmp_path, (gang,), tables=("queue_delays",)).warnings)

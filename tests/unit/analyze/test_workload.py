@@ -130,7 +130,7 @@ def test_series_are_those_of_numpy(tmp_path: Path) -> None:
         assert row["value"] == pytest.approx(own), row
 
 
-def test_published_values_stand_beside_ours(tmp_path: Path) -> None:
+def test_published_values_stand_next_to_ours(tmp_path: Path) -> None:
     at = {"submit_ts": MONDAY, "state": "completed", "gpus": 2, "wait_s": 5.0, "run_sum_s": 400.0}
     path = a_store(tmp_path / "two.duckdb", [{**at, "job": str(k)} for k in range(2)])
     found = tables(path, "reference_helios", "reference_traces", "reference_acme")

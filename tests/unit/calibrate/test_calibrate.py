@@ -95,7 +95,7 @@ def test_rules_that_a_policy_does_not_have_are_not_said_to_be_found(workload: Wo
     assert scores["calibrated"]["within_1min_pct"] < 100
 
 
-def test_few_jobs_that_waited_say_nothing_of_rules(workload: Workload, cluster: Cluster) -> None:
+def test_few_jobs_that_waited_report_nothing_of_rules(workload: Workload, cluster: Cluster) -> None:
     # a policy that preempts lets nearly every job start at once
     fit = calibrate(as_recorded(workload, cluster, "las", quantum="720"), cluster, "las", trials=30)
     jobs, near = waited_pct(fit)
@@ -112,7 +112,7 @@ def test_a_parameter_that_is_given_is_not_looked_for(workload: Workload, cluster
     assert waited_pct(fit)[1] < 100
 
 
-def test_what_cannot_be_calibrated_is_told(workload: Workload, cluster: Cluster) -> None:
+def test_it_reports_what_cannot_be_calibrated(workload: Workload, cluster: Cluster) -> None:
     blank = dataclasses.replace(workload, recorded_start=np.full(workload.size, np.nan))
     with pytest.raises(InputError, match="0 jobs have a recorded start"):
         calibrate(blank, cluster, "fifo")
@@ -190,7 +190,7 @@ def test_the_log_shows_values_by_itself(workload: Workload, cluster: Cluster) ->
     assert (found.quotas["held beyond 50%"] <= [12, 20]).all()
 
 
-def test_a_file_says_what_was_found(tmp_path: Path) -> None:
+def test_a_file_states_what_was_found(tmp_path: Path) -> None:
     written = Calibration("philly", {"relax": "time", "lend": "0.8"}, {'a "b"\n': 12.0}, True, 0.6, {"jobs": 3})
     (tmp_path / "rules.toml").write_text(written.toml())
     assert read_calibration(tmp_path / "rules.toml") == written

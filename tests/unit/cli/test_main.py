@@ -45,7 +45,7 @@ def _as(error: BaseException, *, after_ctrl_c: bool) -> object:
 @pytest.mark.parametrize(
     "error", [SystemError("returned a result with an exception set"), StoreError("x"), ValueError()]
 )
-def test_what_a_library_makes_of_ctrl_c_is_told_as_ctrl_c(
+def test_ctrl_c_inside_a_library_is_reported_as_ctrl_c(
     error: Exception, interrupts: list[int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(main, "_command", lambda: _as(error, after_ctrl_c=True))

@@ -55,7 +55,7 @@ def test_no_option_is_written_twice() -> None:
 
 
 @pytest.mark.parametrize("words", ["analyze x", "explain j x", "ingest x", "replay x", "train runtime x"])
-def test_what_is_no_time_zone_is_refused_everywhere(words: str) -> None:
+def test_an_unknown_time_zone_is_rejected_everywhere(words: str) -> None:
     with pytest.raises(UsageError, match="--timezone 'Mars': no such time zone"):
         app([*words.split(), "--timezone", "Mars"])
 

@@ -20,7 +20,7 @@ with Bar(steps=True) as bar:
 """
 
 
-def test_seconds_go_by_on_a_terminal_while_the_work_says_nothing() -> None:
+def test_seconds_follow_on_a_terminal_while_the_work_reports_nothing() -> None:
     ours, theirs = pty.openpty()
     with subprocess.Popen([sys.executable, "-c", WORK], stderr=theirs, env={**os.environ, "TERM": "xterm"}) as work:
         os.close(theirs)

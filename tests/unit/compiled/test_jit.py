@@ -149,7 +149,7 @@ def test_keys_are_the_same_in_every_process(tmp_path: Path) -> None:
     assert run(tmp_path, program, PYTHONHASHSEED="1") == _keys()["slurm"]
 
 
-def test_what_cannot_be_named_is_not_compiled_quietly() -> None:
+def test_code_without_a_key_is_not_compiled_silently() -> None:
     def reads() -> object:
         return THINGS
 

@@ -50,7 +50,7 @@ def _found(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("room", [*ROOMS, "docs"])
-def test_no_idiom_of_ours_in_what_users_read(room: str) -> None:
+def test_user_text_has_no_private_idioms(room: str) -> None:
     kinds = {".md"} if room == "docs" else {".py", ".sql"}
     files = [path for path in sorted((ROOT / room).rglob("*")) if path.suffix in kinds]
     files += [ROOT / "README.md"] if room == "docs" else []

@@ -44,7 +44,7 @@ def test_a_state_that_there_is_not() -> None:
     assert found.value.hint == "did you mean completed?"
 
 
-def test_it_is_told_as_it_is_given_and_knows_its_names() -> None:
+def test_it_is_printed_as_given_and_records_its_names() -> None:
     told = parse(user=["ann"], account=["big lab"], gpus="..8", since="2017-10-02").description(3, 1200)
     assert told == "--user ann --account 'big lab' --gpus ..8 --since 2017-10-02 matches 3 of 1,200 jobs"
     assert told.replaced(lambda kind, _: kind).startswith("--user user --account 'account' ")

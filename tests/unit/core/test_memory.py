@@ -22,7 +22,7 @@ def resident(name: str) -> int:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell what of a library is in memory")
-def test_the_code_of_a_library_leaves_memory_and_comes_back() -> None:
+def test_the_code_of_a_library_leaves_memory_and_round_trips() -> None:
     name = "_multiarray_umath"
     values = np.arange(1000.0)
     wanted = np.sort(values[::-1]).sum()

@@ -142,7 +142,7 @@ def _is_a_number(argument: ast.expr) -> bool:
     }  # fmt: skip
 
 
-def test_words_of_ours_are_known() -> None:
+def test_literal_words_are_known() -> None:
     found: dict[str, set[str]] = {}
     for path, _, maker, call in calls():
         if maker == "literal" and not isinstance(call.args[0], ast.Constant) and not _is_a_number(call.args[0]):

@@ -76,7 +76,7 @@ def test_a_quantity_has_the_unit_of_its_middle_value(seconds: list[float | None]
 
 
 @given(st.floats(min_value=0, max_value=1e9))
-def test_what_is_shown_is_within_half_a_percent_or_half_a_thousandth(seconds: float) -> None:
+def test_displayed_numbers_are_within_half_a_percent_or_half_a_thousandth(seconds: float) -> None:
     unit = unit_of([seconds])
     shown = timed(seconds, unit)
     if not shown.startswith("<"):

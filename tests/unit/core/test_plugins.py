@@ -140,7 +140,7 @@ def test_a_package_s_analysis_is_there_as_ours_are(site: Path, store: Path, capl
     assert drawn.title == "Who waits how long"
 
 
-def test_a_package_s_predictor_is_scored_beside_the_rules(site: Path) -> None:
+def test_a_package_s_predictor_is_scored_next_to_the_rules(site: Path) -> None:
     install(site, "good", {"gpuctl.predictors": {"last": "good:Last"}}, good=PREDICTOR)
     forget()
     assert json.loads(run_command("predictors", "last", "--json").stdout)[0]["from"] == "package good 1.2"

@@ -108,7 +108,7 @@ def test_a_pipe_never_holds_a_reader_up(pipe: Path, writes: str) -> None:
         thread.join()
 
 
-def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_it_reports_what_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "link").symlink_to("/dev/null")
     for path, why in ((tmp_path, "Is a directory"), (tmp_path / "loop", "Too many levels"), (Path("a\0b"), "null")):

@@ -93,17 +93,17 @@ def test_json_has_every_finding() -> None:
         (DoctorContext(models=(Path("a"),)), "Not checked, as no option names them: a store (--db FILE)."),
     ],
 )
-def test_what_was_not_looked_into_is_told(given: DoctorContext, note: str) -> None:
+def test_skipped_directories_are_reported(given: DoctorContext, note: str) -> None:
     (table,) = run.analysis(given, [Finding("a", Status.OK, "fine")], None, "").tables
     assert table.notes == (note,)
 
 
-def test_checks_that_were_not_done_are_told() -> None:
+def test_checks_that_were_not_done_are_reported() -> None:
     (table,) = run.analysis(CONTEXT, findings(), None, "").tables
     assert "after the failed one were skipped" in table.notes[0]
 
 
-def test_the_ledger_is_told_of() -> None:
+def test_the_ledger_is_reported() -> None:
     table, _ = run.analysis(CONTEXT, [Finding("a", Status.OK, "fine")], ledger(), "").tables
     assert table.notes == ("The store's files with their share of rejected rows: --table ledger.",)
 

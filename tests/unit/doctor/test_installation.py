@@ -66,7 +66,7 @@ def test_what_pyproject_asks_for_can_be_read() -> None:
         installation.meets("1.0", versions)
 
 
-def test_metadata_says_the_same_without_its_extras(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_metadata_gives_the_same_without_its_extras(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     lines = ["duckdb<3,>=2.0", "pytest>=9; extra == 'dev'", "rich"]
     monkeypatch.setattr(installation.gpuctl, "__file__", str(tmp_path / "gpuctl" / "__init__.py"))
     monkeypatch.setattr(installation.metadata, "metadata", lambda _: {"Requires-Python": ">=3.11"})
@@ -99,7 +99,7 @@ def test_a_python_too_old_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("installed", "status"), [("0.0.1", Status.WARN), (__version__, Status.OK)])
-def test_another_version_than_that_installed_is_told(
+def test_another_version_than_that_installed_is_reported(
     installed: str, status: Status, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _installed(monkeypatch, {gpuctl.DISTRIBUTION: installed})
@@ -157,7 +157,7 @@ def test_compiled_code_must_be_of_the_sources(current: bool, status: Status, tmp
     assert (str(tmp_path) if status is Status.OK else "made_kernel") in found.evidence
 
 
-def test_a_cache_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written_to_is_reported(tmp_path: Path) -> None:
     source = tmp_path / "made_kernel.py"
     found = installation.cached_code({Loop(source, tmp_path / "absent"): True})
     assert found.status is Status.WARN
@@ -165,13 +165,13 @@ def test_a_cache_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
     assert "NUMBA_CACHE_DIR" in found.fix
 
 
-def test_no_cache_at_all_is_told(tmp_path: Path) -> None:
+def test_no_cache_at_all_is_reported(tmp_path: Path) -> None:
     found = installation.cached_code({Loop(tmp_path / "made_kernel.py", None): True})
     assert found.status is Status.WARN
     assert "every process compiles again" in found.evidence
 
 
-def test_loops_that_run_uncompiled_are_told() -> None:
+def test_loops_that_run_uncompiled_are_reported() -> None:
     (found,) = installation.compiled_code(DoctorContext(environ={"NUMBA_DISABLE_JIT": "1"}))
     assert found.status is Status.WARN
     assert found.fix == "unset NUMBA_DISABLE_JIT"

@@ -102,7 +102,7 @@ def test_a_file_that_is_missing(model: Path, name: str) -> None:
     assert name in only.evidence
 
 
-def test_what_is_no_model(tmp_path: Path) -> None:
+def test_invalid_models(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "empty").mkdir()
     found = look(tmp_path / "file", tmp_path / "empty", tmp_path / "none\x1b[2J")

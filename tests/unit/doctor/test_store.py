@@ -83,7 +83,7 @@ def test_a_store_that_another_process_writes_to(store: Path, root: Path) -> None
     assert look(store)["store_lock"].status is Status.OK
 
 
-def test_who_holds_it_is_told_where_the_kernel_tells(tmp_path: Path) -> None:
+def test_who_holds_it_is_reported_if_the_kernel_tells(tmp_path: Path) -> None:
     (tmp_path / "proc" / "7").mkdir(parents=True)
     (tmp_path / "proc" / "7" / "comm").write_text("gpuctl\n")
     given = DoctorContext(db=Path("x"), root=tmp_path)
@@ -110,7 +110,7 @@ def test_a_store_that_is_cut_off(store: Path, share: float) -> None:
 
 
 @pytest.mark.parametrize("more", ["DELETE FROM progress", "DELETE FROM progress WHERE epoch < 0.9", "SELECT 1"])
-def test_blocks_missing_at_the_end_are_told(store: Path, more: str) -> None:
+def test_blocks_missing_at_the_end_are_reported(store: Path, more: str) -> None:
     """Also where DuckDB opens it all the same; free blocks at the end may be missing."""
     rows = "SELECT 'west', 'j', range, random(), 1 FROM range(300000)"
     change(store, f"INSERT INTO progress (cluster, job, step, epoch, source) {rows}", "CHECKPOINT trace")
@@ -127,7 +127,7 @@ def test_blocks_missing_at_the_end_are_told(store: Path, more: str) -> None:
 
 
 @pytest.mark.parametrize(("start", "end"), [(0, 4096), (4096, 12_288), (12_288, None), (20_000, 24_000)])
-def test_damage_is_told(store: Path, start: int, end: int | None) -> None:
+def test_damage_is_reported(store: Path, start: int, end: int | None) -> None:
     whole = store.stat().st_size
     with store.open("r+b") as file:
         file.seek(start)
@@ -174,7 +174,7 @@ def _nothing(_path: Path) -> None: ...
         (_empty_duckdb, "store_schema", "an empty database"),
     ],
 )
-def test_foreign_files(make: Callable[[Path], None], check: str, evidence: str, tmp_path: Path) -> None:
+def test_files_of_other_programs(make: Callable[[Path], None], check: str, evidence: str, tmp_path: Path) -> None:
     path = tmp_path / "block lock.duckdb"
     make(path)
     (only,) = look(path).values()
@@ -213,7 +213,7 @@ def test_a_store_that_is_not_as_gpuctl_made_it(store: Path, statement: str, told
     assert told in only.evidence
 
 
-def test_what_a_killed_writer_left(store: Path, root: Path) -> None:
+def test_leftovers_of_a_killed_writer(store: Path, root: Path) -> None:
     program = (
         "import os, sys; from pathlib import Path; from gpuctl.store.database import Store\n"
         "store = Store(Path(sys.argv[1]), write=True)\n"
@@ -246,7 +246,7 @@ def test_a_file_without_rows_has_no_share(store: Path) -> None:
     assert look(store)["ledger"].status is Status.OK
 
 
-def test_the_worst_files_come_first(store: Path) -> None:
+def test_the_worst_files_are_first(store: Path) -> None:
     change(
         store,
         "INSERT INTO sources SELECT i, 'west', 'f' || i, format, 'x', 1, 100, 100 - i, i, parser_version, loaded_at, 0 "

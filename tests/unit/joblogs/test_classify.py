@@ -33,7 +33,7 @@ def line(signature: str | None, line_no: int, *, after: int = 0, work: bool = Fa
     return Match(signature, line_no, f"{signature} on {line_no}", ordinary_after=after, work_after=work, ts=ts)
 
 
-def test_root_causes_come_before_errors_symptoms_and_generic_signs() -> None:
+def test_root_causes_precede_errors_symptoms_and_generic_signs() -> None:
     matches = [line("generic", 1), line("symptom", 2), line("error", 3), line("root", 4)]
     for least in range(4):
         verdict = classify(matches[: 4 - least], TABLE, FAILED)
@@ -70,7 +70,7 @@ def test_several_reasons_of_one_tier_make_it_less_sure() -> None:
 
 
 @pytest.mark.parametrize("facts", [Facts(state=State.COMPLETED), Facts(exit_code=0), Facts(state=State.RUNNING)])
-def test_what_ended_well_did_not_fail_whatever_it_printed(facts: Facts) -> None:
+def test_a_successful_attempt_did_not_fail_whatever_it_printed(facts: Facts) -> None:
     verdict = classify([line("root", 1)], TABLE, facts)
     assert (verdict.failed, verdict.reason) == (False, None)
 

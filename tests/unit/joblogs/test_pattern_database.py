@@ -39,7 +39,7 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return times
 
 
-def test_what_is_compiled_is_loaded_the_next_time(cache: Path, compilations: list[int]) -> None:
+def test_compiled_code_is_loaded_next_time(cache: Path, compilations: list[int]) -> None:
     for _ in range(3):
         assert found(pattern_database.database(PATTERNS, FLAGS), b"a boom, a bang7") == [0, 1]
     assert len(compilations) == 1
@@ -56,7 +56,7 @@ def test_other_patterns_or_flags_are_another_database(cache: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "empty", "writable", "link"])
-def test_a_file_that_may_not_be_ours_is_not_loaded(cache: Path, compilations: list[int], damage: str) -> None:
+def test_an_untrusted_file_is_not_loaded(cache: Path, compilations: list[int], damage: str) -> None:
     pattern_database.database(PATTERNS, FLAGS)
     (path,) = cache.iterdir()
     data = path.read_bytes()

@@ -30,7 +30,7 @@ def reason(*lines: str) -> str | None:
         ("jsonschema.exceptions.ValidationError: 'ten' is not of type 'integer'", "wrong_arguments"),
     ],
 )
-def test_words_come_before_the_class_of_an_exception(line: str, expected: str) -> None:
+def test_words_precede_the_class_of_an_exception(line: str, expected: str) -> None:
     assert reason("step 1 of 9", line) == expected
 
 

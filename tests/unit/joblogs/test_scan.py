@@ -191,7 +191,7 @@ def test_how_the_stream_is_cut_makes_no_difference(cut: int, monkeypatch: pytest
     assert pieces == whole
 
 
-def test_a_line_of_many_megabytes_is_looked_at_in_pieces() -> None:
+def test_a_line_of_many_megabytes_is_examined_in_pieces() -> None:
     text = b"x" * 3_000_000 + b"it went boom" + b"y" * 3_000_000 + b"\nBangError: x\n"
     result = found(text)
     assert [(m.signature, m.line_no) for m in result.matches] == [("boom", 1), ("bang", 2)]

@@ -137,7 +137,9 @@ LOGS = {
 
 
 @pytest.mark.parametrize(("text", "reason", "evidence"), LOGS.values(), ids=LOGS)
-def test_a_format_names_the_line_and_signatures_say_what_it_means(text: str, reason: str, evidence: str | None) -> None:
+def test_a_format_names_the_line_and_signatures_state_what_it_means(
+    text: str, reason: str, evidence: str | None
+) -> None:
     """Beside ordinary output, with a rank before each line, too."""
     for log in (text, "hello\n" + "".join(f"[rank3]: {line}\n" for line in text.splitlines())):
         found = verdict(log)
@@ -166,7 +168,7 @@ def test_every_format_has_an_example_that_its_anchor_finds() -> None:
     ],
     ids=["ignored", "thread", "handled", "listed", "json"],
 )
-def test_what_a_program_survived_is_no_failure_without_an_exit_code(text: str) -> None:
+def test_survived_errors_are_no_failure_without_an_exit_code(text: str) -> None:
     assert not verdict(text, None).failed
 
 
@@ -175,7 +177,7 @@ IGNORED += PYTHON[7:].replace("widgets.Stuck: belt 3", "KeyError: 'w'")
 
 
 @pytest.mark.parametrize("times", [1, 5, 90])
-def test_however_often_it_is_printed_what_was_ignored_is_no_evidence(times: int) -> None:
+def test_ignored_errors_are_no_evidence_however_often_printed(times: int) -> None:
     assert not verdict("a\nb\nc\n" + IGNORED * times, None).failed
     error = PYTHON.replace('/jobs/run.py", line 4', '/x/site-packages/h5py/f.py", line 4')
     error = error.replace("widgets.Stuck", "ValueError")

@@ -61,7 +61,7 @@ JOBS = [
 ]
 
 
-def test_what_becomes_of_each_failure() -> None:
+def test_fate_of_each_failure() -> None:
     workload = _workload(JOBS)
     assert workload.failures is not None
     found = [FATES[code] if code >= 0 else None for code in fates(workload, workload.failures, 600.0).tolist()]
@@ -142,7 +142,7 @@ def test_the_lesson_of_a_planted_trace() -> None:
     assert slipped + caught == pytest.approx(whole["gpu_hours"])
 
 
-def test_what_becomes_of_retries() -> None:
+def test_fate_of_retries() -> None:
     tries = [(100.0, True), (100.0, True), (10.0, True)]
     jobs = [(2, "program", tries), (2, "machine", [(5.0, True), (9.0, False)]), (4, "unknown", tries[:2]), JOBS[-1]]
     workload = _workload(jobs)
@@ -167,7 +167,7 @@ def test_a_pool_that_the_largest_gang_leaves_no_room_for_is_left_out() -> None:
     assert set(found.tables[0].frame["pool"]) == {0}
 
 
-def test_without_reasons_the_lesson_says_so() -> None:
+def test_without_reasons_the_lesson_reports_it() -> None:
     workload = _workload([(4, "unknown", [(50.0, True)])] * 3)
     found = early.learn(planted_check.case_of(workload))
     assert found.answers == ()

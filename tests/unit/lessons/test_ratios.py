@@ -46,7 +46,7 @@ def test_the_truth_is_in_nine_of_ten_intervals() -> None:
     assert abs(np.mean(errors)) < 0.02
 
 
-def test_what_is_alike_everywhere_tells_nothing_and_few_users_give_no_interval() -> None:
+def test_constants_are_uninformative_and_few_users_give_no_interval() -> None:
     y, x, group, user = made(3, 6, 0.7)
     assert ratios(y, np.zeros_like(x), group, user)[0].estimate.value is None
     assert ratios(np.zeros_like(y), x, group, user)[0].estimate.value is None

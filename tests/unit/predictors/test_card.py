@@ -40,7 +40,7 @@ def array(value: Any, **options: Any) -> bytes:
     return out.getvalue()
 
 
-def test_what_was_saved_comes_back(model: Path) -> None:
+def test_saved_values_round_trip(model: Path) -> None:
     folder = load_folder(model, "thing")
     assert folder.text("forest.txt") == FILES["forest.txt"]
     assert folder.json("settings.json") == FILES["settings.json"]
@@ -62,7 +62,7 @@ def test_a_model_is_replaced_as_a_whole(model: Path) -> None:
     assert [file.name for file in model.parent.iterdir()] == ["model"]
 
 
-def test_what_is_no_model_is_not_replaced(tmp_path: Path) -> None:
+def test_a_folder_without_a_model_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.tex").write_text("x")
     (tmp_path / "file").write_text("x")
@@ -118,7 +118,7 @@ def test_every_truncation_of_the_card_is_refused(model: Path) -> None:
         ("files", {"a.txt": {"bytes": 1, "sha256": "0" * 63 + "g"}}, "sha256 of a.txt"),
     ],
 )  # fmt: skip
-def test_a_card_that_is_wrong_is_told(model: Path, key: str, value: Any, said: str) -> None:
+def test_a_card_that_is_wrong_is_reported(model: Path, key: str, value: Any, said: str) -> None:
     card = json.loads((model / CARD).read_text())
     (model / CARD).write_text(json.dumps(card | {key: value}))
     with pytest.raises(InputError, match=said) as error:
@@ -128,7 +128,7 @@ def test_a_card_that_is_wrong_is_told(model: Path, key: str, value: Any, said: s
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", "null", '{"gpuctl_model": NaN}', "[" * 100_000, "1" * 5000, "\xff"])
-def test_what_is_no_card_is_told(model: Path, text: str) -> None:
+def test_an_invalid_card_is_reported(model: Path, text: str) -> None:
     (model / CARD).write_bytes(text.encode("latin-1"))
     with pytest.raises(InputError, match=r"card\.json"):
         load_folder(model, "thing")
@@ -217,7 +217,7 @@ def test_the_page_shows_what_the_card_says_and_takes_no_markup(model: Path) -> N
 
 
 @pytest.mark.parametrize("left", ["notes.txt", "sub", "thing.txt.bak"])
-def test_a_model_with_something_else_beside_it_is_not_replaced(model: Path, left: str) -> None:
+def test_a_model_with_something_else_next_to_it_is_not_replaced(model: Path, left: str) -> None:
     other = model / left
     other.mkdir() if left == "sub" else other.write_text("mine")
     before = sorted(path.name for path in model.iterdir())

@@ -22,7 +22,7 @@ def left(phase_s: float, under_way: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("paused", [0, 1, 10, 20])
-def test_what_is_left_of_the_pause_that_ends_every_epoch(paused: int) -> None:
+def test_rest_of_the_pause_that_ends_every_epoch(paused: int) -> None:
     # the clock and the earlier epochs agree: all of the pause but what is over
     assert left(80.0 + paused, np.r_[READ, np.zeros(paused)]) == pytest.approx(20 - paused)
 
@@ -34,12 +34,12 @@ def test_a_thousandth_more_or_less_read_before_the_pause_changes_nothing(more: f
     assert left(90.0, np.r_[read, np.zeros(10)]) == pytest.approx(10, abs=0.05)
 
 
-def test_bytes_of_the_next_epoch_say_that_this_one_is_over() -> None:
+def test_bytes_of_the_next_epoch_state_that_this_one_is_over() -> None:
     # 1 B of 800 is more than a thousandth: by the bytes nothing is left, by the clock 10 s
     assert left(90.0, np.r_[READ[:-1], 11.0, np.zeros(10)]) == pytest.approx(5)
 
 
-def test_where_reading_goes_on_a_level_is_reached_within_a_step() -> None:
+def test_where_reading_continues_a_level_is_reached_within_a_step() -> None:
     # 41 s at 15 B/s: earlier epochs had read 615 B after 61.5 s, and took 38.5 s more; the clock leaves 59 s
     assert left(41.0, np.full(41, 15.0)) == pytest.approx((38.5 + 59) / 2)
 

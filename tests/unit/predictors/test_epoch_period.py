@@ -30,7 +30,7 @@ def single_samples(samples: int) -> Series:
     return profile(received)
 
 
-def test_a_period_that_is_alike_throughout_is_told_within_half_a_percent() -> None:
+def test_a_period_that_is_equal_throughout_is_told_within_half_a_percent() -> None:
     # the second epoch begins after the burst at 300 s; of 750 s, 445 s are left for it and what it has of a third
     found = by_period(single_samples(150))
     assert found.epoch_s == pytest.approx(300, abs=0.5)
@@ -99,7 +99,7 @@ def test_a_period_must_stand_out_of_what_noise_makes_of_so_few_samples() -> None
     assert by_period(bursts(3)).epoch_s == pytest.approx(300, abs=0.5)
 
 
-def test_a_faint_period_is_none_however_long_it_lasts() -> None:
+def test_a_faint_period_is_none_no_matter_how_long_it_lasts() -> None:
     # 0.15 of the traffic's variance repeats itself; of 600 samples noise makes 0.13
     wave = np.sqrt(2 * 0.15 / 0.85) * np.cos(2 * np.pi * np.arange(600) / 24)
     found = [by_period(profile(10 + wave + np.random.default_rng(seed).standard_normal(600))) for seed in range(10)]
@@ -117,7 +117,7 @@ def test_two_unequal_bursts_are_one_epoch_where_there_are_enough_of_them() -> No
     assert by_period(bursts(3, 3)).epoch_s == pytest.approx(140, rel=0.005)
 
 
-def test_noise_that_is_alike_for_a_while_is_no_period() -> None:
+def test_noise_that_is_equal_for_a_while_is_no_period() -> None:
     wrong = 0
     for seed in range(100):
         draw = np.random.default_rng(seed)

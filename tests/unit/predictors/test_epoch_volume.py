@@ -22,7 +22,7 @@ def figures(found: Epochs) -> tuple[float, ...]:
     return found.epoch_s, found.spread_s, found.first_s, found.phase_s, found.seen
 
 
-def test_a_first_epoch_under_way_goes_on_at_its_pace() -> None:
+def test_a_first_epoch_in_progress_continues_at_its_pace() -> None:
     # 10 s of waiting, then 50 of 101 B at 1 B/s: 51 s are left
     found = by_volume(profile((10, 0), (50, 1)), 100)
     share = 50 / SIZE
@@ -38,7 +38,7 @@ def test_a_tenth_of_an_epoch_must_have_been_read() -> None:
     assert by_volume(profile((101, 1)), 1000).epoch_s == pytest.approx(1010)
 
 
-def test_of_a_second_epoch_hardly_begun_the_first_one_tells() -> None:
+def test_of_a_second_epoch_just_started_the_first_one_tells() -> None:
     # 24 B beyond the first epoch's 101 are less than a quarter of the second
     found = by_volume(profile((125, 1)), 100)
     assert figures(found) == pytest.approx((101, 0.08 * 101, 101, 24, 1))
@@ -80,7 +80,9 @@ def test_a_slow_first_epoch_is_left_out_once_there_are_two_others() -> None:
 
 
 @pytest.mark.parametrize(("dataset", "size"), [(380.0, 400.0), (500.0, 500.0), (294.6, 1.35 * 294.6)])
-def test_the_period_says_how_much_an_epoch_reads_from_the_data_set_to_a_third_more(dataset: float, size: float) -> None:
+def test_the_period_states_how_much_an_epoch_reads_from_the_data_set_to_a_third_more(
+    dataset: float, size: float
+) -> None:
     # five epochs of 400 B: 40 s of reading, 20 s of pause
     assert by_period(bursts := profile(*[(40, 10.0), (20, 0.0)] * 5)).epoch_bytes == pytest.approx(400, rel=1e-3)
     assert by_volume(bursts, dataset).epoch_bytes == pytest.approx(size, rel=1e-3)

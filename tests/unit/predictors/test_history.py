@@ -205,7 +205,7 @@ def test_predictions_for_a_log_are_those_that_were_scored(trained: history.Train
     assert 100 * inside.mean() == pytest.approx(scores.filter(measure="coverage_pct")["value"][0])
 
 
-def test_what_is_not_known_is_no_error(trained: history.TrainedModel) -> None:
+def test_unknown_values_are_no_error(trained: history.TrainedModel) -> None:
     jobs = pl.DataFrame({"job": ["a", "b", "c"], "user": ["u7", "stranger", None]})
     found = history.predict(trained.model, jobs)
     assert np.isfinite(found.drop("job").to_numpy()).all()
@@ -283,7 +283,7 @@ def test_a_share_must_be_one(share: float) -> None:
         history.train(log(), test_share=share)
 
 
-def test_too_few_jobs_are_told() -> None:
+def test_too_few_jobs_are_reported() -> None:
     with pytest.raises(InputError, match="log: 64 jobs for the part 'fit', expected at least 100"):
         history.train(log(101))
 

@@ -118,7 +118,7 @@ def test_a_setting_may_be_as_large_as_its_bound(key: str, good: list[Any], bad: 
             getattr(settings(**{key: value}), key)()
 
 
-def test_what_fills_a_gap_is_a_number_or_not_known() -> None:
+def test_gaps_are_filled_by_a_number_or_unknown() -> None:
     found = settings(fill=[None, -1e12, 1e12]).fill(3)
     assert np.array_equal(found, [np.nan, -1e12, 1e12], equal_nan=True)
     for wrong in ([None, -1.1e12, 0], [None, 0, 1.1e12], [None, 0], "abc", None):

@@ -50,7 +50,7 @@ def test_no_job_ended_before_it_was_submitted() -> None:
     assert table("log", rows(submit_s=[50.0], end_s=[20.0])).rows["end_s"].to_list() == [50]
 
 
-def test_nothing_to_learn_from_says_why() -> None:
+def test_nothing_to_learn_from_states_why() -> None:
     with pytest.raises(InputError, match=r"log: no job has a known run time \(jobs 2, still running 2\)"):
         table("log", rows(state=["running", "suspended"]))
 

@@ -130,7 +130,7 @@ def test_an_abort_is_fitted_apart() -> None:
     assert found.loss_s == pytest.approx(150 + found.resume_s)
 
 
-def test_what_cannot_be_learnt_from_is_counted() -> None:
+def test_rows_unusable_for_training_are_counted() -> None:
     rows = measured(20, 0.05)
     rows[3] = replace(rows[3], epoch_done_s=np.nan)
     rows[5] = replace(rows[5], checkpoint_bytes=np.nan)
@@ -179,7 +179,7 @@ def test_json_and_back() -> None:
         lambda d: d["lengths"].update(spread=-0.1),
     ],
 )
-def test_a_foreign_model_is_refused(damage: object) -> None:
+def test_a_model_of_another_kind_is_rejected(damage: object) -> None:
     data = to_json(fit(measured(20, 0.1)))
     data = json.loads(json.dumps(data))
     damage(data)  # type: ignore[operator]

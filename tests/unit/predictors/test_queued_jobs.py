@@ -41,7 +41,7 @@ def test_a_row_is_left_out_for_any_wrong_number_and_a_job_is_read_once(listed: P
         ("job_id,num_gpus,gpus\na,1,1\n", "has several columns of one meaning: num_gpus, gpus"),
     ],
 )
-def test_a_list_without_a_job_says_which_cell_is_wrong(listed: Path, text: str, told: str) -> None:
+def test_a_list_without_a_job_names_which_cell_is_wrong(listed: Path, text: str, told: str) -> None:
     listed.write_text(text)
     with pytest.raises(InputError, match=told):
         read_listed(listed)

@@ -53,7 +53,7 @@ def test_a_file_s_predictor_is_called_as_it_says_or_else_as_its_class(site: Path
     assert find(written(site, line)).name == name
 
 
-def test_the_predictors_of_a_file_are_named_where_another_is_asked_for(site: Path) -> None:
+def test_the_predictors_of_a_file_are_named_where_another_is_requested(site: Path) -> None:
     with pytest.raises(UsageError, match="has no predictor 'Other'") as refused:
         find(written(site, "").replace(":Own", ":Other"))
     assert refused.value.hint == "its predictors are: Own"

@@ -55,7 +55,7 @@ def test_a_job_from_four_others_of_its_model() -> None:
     assert "4 profiled jobs" in found[0].provenance
 
 
-def test_a_job_that_has_hardly_begun_goes_by_the_others() -> None:
+def test_a_job_that_has_just_started_follows_the_others() -> None:
     profiles = {name: profile(name) for name in "abcd"} | {"e": profile("e", 0.3)}
     [found] = predict(described(), profiles, wanted=["e"])
     assert found.method == "transfer"
@@ -97,7 +97,7 @@ def test_where_the_number_of_epochs_comes_from() -> None:
     assert "--epochs" in none.reason
 
 
-def test_no_answer_says_why() -> None:
+def test_no_answer_states_why() -> None:
     [found] = predict([JobDescription("x", "alone", SHAPES["a"], 5)], {})
     assert (found.method, found.reason) == ("none", "no traffic of its own; no profiled job of its model")
 
@@ -173,7 +173,7 @@ def test_a_job_is_profiled_by_what_was_measured_or_by_enough_of_its_traffic() ->
         (0.49, 1, 3, "volume"),
     ],
 )
-def test_its_own_traffic_goes_before_others_once_there_is_enough_of_it_or_it_is_surer(
+def test_its_own_traffic_takes_precedence_over_others_once_there_is_enough_of_it_or_it_is_surer(
     seen: float, spread_s: float, others: int, method: str
 ) -> None:
     shape = Shape(1000, 10, 1)
@@ -197,5 +197,5 @@ def test_validation_that_a_job_tells_itself_is_not_said_to_be_from_others() -> N
     assert found["silent"].epoch_s == found["x"].epoch_s == pytest.approx(50)
 
 
-def test_without_a_first_epoch_all_epochs_are_alike() -> None:
+def test_without_a_first_epoch_all_epochs_are_similar() -> None:
     assert runtime._run(100.0, 0.0, np.nan, 0.0, 10) == pytest.approx((1000, 1000, 1000))

@@ -24,7 +24,7 @@ def test_a_gap_is_spread_and_marked() -> None:
     assert found.known.tolist() == [True] * 3 + [False] * 6 + [True]
 
 
-def test_what_a_sample_covers_may_be_less_than_the_time_since_the_last() -> None:
+def test_a_sample_may_cover_less_than_the_time_since_the_last() -> None:
     found = series(np.array([1.0, 2, 3, 9]), np.array([1.0, 1, 1, 8]), np.array([1.0, 1, 1, 2]))
     assert found.bytes.tolist() == [1, 1, 1, 0, 0, 0, 0, 4, 4]
 

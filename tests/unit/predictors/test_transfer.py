@@ -68,7 +68,7 @@ def test_the_chain() -> None:
     assert transfer(Shape(np.nan, 256, 8), four) is None
 
 
-def test_what_is_farther_off_is_less_certain() -> None:
+def test_uncertainty_grows_with_distance() -> None:
     four = jobs(FOUR)
     errors = []
     for batch, gpus in ((64, 2), (64, 8), (256, 8), (1024, 32)):
@@ -155,7 +155,7 @@ def test_of_jobs_of_the_same_batch_and_gpus_those_of_as_many_samples_count_most(
         ((0, 0, 0, 95), (0, 0), 300, 10 * 3 + 90),
     ],
 )
-def test_what_an_epoch_takes_whatever_its_size_does_not_grow(
+def test_fixed_costs_of_an_epoch_do_not_grow(
     monkeypatch: pytest.MonkeyPatch, coefficients: tuple[float, ...], validation: tuple[float, float], samples: float,
     epoch_s: float,
 ) -> None:  # fmt: skip

@@ -83,7 +83,7 @@ def test_lightgbm_reads_what_is_kept_of_its_text(text: str) -> None:
         ("shrinkage=1", "shrinkage=1\nshrinkage=1", "occurs twice"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_told(text: str, old: str, new: str, said: str) -> None:
+def test_errors_are_reported(text: str, old: str, new: str, said: str) -> None:
     assert old in text
     with pytest.raises(InputError, match=said) as error:
         trees.parse(text.replace(old, new, 1), NAMES, "m.txt")

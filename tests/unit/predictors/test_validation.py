@@ -48,7 +48,7 @@ def profiles() -> dict[str, Series]:
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_validation_is_told_by_data_sets_or_by_traffic(whole: bool) -> None:
+def test_validation_is_reported_by_data_sets_or_by_traffic(whole: bool) -> None:
     told = jobs(whole=whole)
     [found] = predict(list(told.values()), profiles(), wanted=["e"])
     assert found.method == "transfer"
@@ -62,7 +62,7 @@ def test_validation_is_told_by_data_sets_or_by_traffic(whole: bool) -> None:
     assert same.epoch_s == pytest.approx(found.epoch_s, rel=0.05)
 
 
-def test_where_nothing_tells_of_validation_that_is_said_and_allowed_for() -> None:
+def test_unknown_validation_is_reported_and_allowed_for() -> None:
     told = [
         replace(job, dataset_bytes=np.nan, epoch_s=epoch(job.shape), first_s=epoch(job.shape))
         for job in jobs(whole=True).values()

@@ -55,7 +55,7 @@ def test_no_policy_has_a_line_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.skipif(UNCOMPILED, reason="nothing runs compiled")
-def test_a_replay_that_takes_longer_than_expected_goes_on_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replay_that_takes_longer_than_expected_continues_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     workload, cluster, _ = random_case(1)
     monkeypatch.setattr(compile_cost, "LOADING_S", -1.0)
     monkeypatch.setattr(engine_simulation, "SLOW_STEPS", 1)
@@ -66,7 +66,7 @@ def test_a_replay_that_takes_longer_than_expected_goes_on_compiled(monkeypatch: 
 
 
 @pytest.mark.skipif(UNCOMPILED, reason="nothing runs compiled")
-def test_code_that_is_loaded_runs_however_few_the_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_that_is_loaded_runs_no_matter_how_few_the_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     kind, (workload, cluster, settings) = find("fifo"), random_case(1)
     Simulation(workload, cluster, kind({}), settings).run()
     assert not run._interpreted(kind, workload.size)

@@ -64,7 +64,7 @@ def test_what_policies_do_can_be_done_here() -> None:
     assert set(env.outcome().jobs["state"]) == {"finished"}
 
 
-def test_a_fork_goes_its_own_way_and_the_same_choices_lead_to_the_same() -> None:
+def test_a_fork_is_independent_and_the_same_choices_lead_to_the_same() -> None:
     env = make(made=40, most=8, window=30)
     draw = np.random.Generator(np.random.PCG64(3))
 
@@ -86,7 +86,7 @@ def test_a_fork_goes_its_own_way_and_the_same_choices_lead_to_the_same() -> None
     assert env.outcome().jobs.equals(twin.outcome().jobs)
 
 
-def test_true_run_times_are_seen_only_where_asked_for() -> None:
+def test_true_run_times_are_seen_only_where_requested() -> None:
     seen = {known: make(made=20, run_times=known).reset(seed=1)[0] for known in (False, True)}
     assert seen[False][3] == 0 < seen[True][3]
     assert (np.delete(seen[True], 3) == np.delete(seen[False], 3)).all()

@@ -55,7 +55,7 @@ class Moves(PythonPolicy):
         ("const:15+resize:0", 5, 10, 0),
     ],
 )
-def test_what_a_stop_a_resize_and_a_migration_cost(
+def test_costs_of_a_stop_a_resize_and_a_migration(
     tmp_path: Path, spec: str, stopped: float, resumed: float, moved: float
 ) -> None:
     workload = jobs(tmp_path, "a,0,200,1,1,2,1;2", header=HEADER)
@@ -79,7 +79,7 @@ def test_a_resize_of_its_own_price_leaves_the_rest_of_the_model(tmp_path: Path) 
     "spec", ["", "free", "none:3", "resume", "resume:", "resume:-1", "resize", "const:30+", "const:30+resize",
              "resize:nan", "+resize:3", "resize:3+const:30", "helios:3"]
 )  # fmt: skip
-def test_a_model_that_there_is_not_is_told_with_those_that_are(tmp_path: Path, spec: str) -> None:
+def test_an_unknown_model_is_reported_with_the_known_ones(tmp_path: Path, spec: str) -> None:
     workload = jobs(tmp_path, "a,0,200,1")
     with pytest.raises(UsageError) as caught:
         overhead(spec, workload, parse_cluster("2x2", workload))

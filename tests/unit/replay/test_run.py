@@ -113,7 +113,7 @@ def test_progress_counts_up_to_all_jobs_of_all_policies(workload: Workload, clus
         ([("fifo", {}), ("recorded", {})], {}, "has no recorded starts"),
     ],
 )
-def test_what_is_wrong_is_found_before_anything_runs(
+def test_errors_are_found_before_anything_runs(
     workload: Workload,
     cluster: Cluster,
     names: Any,

@@ -110,7 +110,7 @@ def test_a_share_reads_as_none_or_all_only_if_it_is(value: float) -> None:
     assert (text == "100.0") == (value >= 100 - 1e-9)
 
 
-def test_a_number_reads_the_same_whatever_stands_beside_it() -> None:
+def test_a_number_reads_the_same_whatever_stands_next_to_it() -> None:
     whole, mixed = shown_columns(table("t", "s", pl.DataFrame({"a": [1.0, 8.0], "b": [1.0, 8.5]})))
     assert whole.cells == ("1", "8")
     assert mixed.cells == ("1", "8.5")

@@ -74,7 +74,7 @@ def test_a_metric_that_has_only_labels_means_all_of_them() -> None:
         ("queueing.p95_wait_h{queue=a,queue=b} > 2", "labels are not NAME=VALUE pairs"),
     ],
 )
-def test_what_is_no_condition_is_told(text: str, said: str) -> None:
+def test_an_invalid_condition_is_reported(text: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         parse(text)
 
@@ -91,7 +91,7 @@ def test_a_baseline_has_to_be_there() -> None:
 
 
 @given(name=st.text(max_size=20).filter(lambda text: text != "*"))
-def test_a_key_can_be_asked_for_as_it_is_written(name: str) -> None:
+def test_a_key_can_be_requested_as_written(name: str) -> None:
     value = replace(MEASURED[1], labels=(("queue", name),))
     [found] = check(parse(f"{value.key} > 2"), "site", [*MEASURED, value], None)[:1]
     assert found.key == written("queueing.p95_wait_h", value.labels)

@@ -64,7 +64,7 @@ def test_results_of_one_name_are_numbered() -> None:
     assert [part.label for part in parts] == ["a (1)", "b", "a (2)", "metric (1)"]
 
 
-def test_kept_results_go_by_the_names_that_they_were_kept_under(tmp_path: Path) -> None:
+def test_kept_results_follow_the_names_that_they_were_kept_under(tmp_path: Path) -> None:
     parts = labelled([waits("a", 1), waits("a", 2), waits("a", 3)], [HOSTILE[0], None, "unit"])
     assert [part.label for part in parts] == [HOSTILE[0], "a", "unit (1)"]
     summary = summarize(parts)
@@ -103,7 +103,7 @@ def test_changes_are_not_taken_for_effects(tmp_path: Path) -> None:
             assert ("Periods also differ by chance" in text) == is_told
 
 
-def test_what_has_no_metric_needs_no_baseline() -> None:
+def test_a_result_without_metrics_needs_no_baseline() -> None:
     bare = replace(waits("bare", 1.0), tables=())
     old = earlier([summarize(labelled([waits("a", 60.0), waits("b", 60.0)]))])
     summarize(labelled([bare, waits("a", 60.0)]), baseline=old)
@@ -159,14 +159,14 @@ def test_what_the_baseline_lacks_has_failed() -> None:
     ]
 
 
-def test_changes_against_the_baseline_are_told() -> None:
+def test_changes_against_the_baseline_are_reported() -> None:
     summary = summarize(labelled([waits("a", 90.0)]), (), labelled([waits("a", 60.0)]))
     metrics = table_of(summary, "metrics")
     row = metrics.frame.filter(pl.col("metric") == "queueing.p95_wait_h").to_dicts()[0]
     assert (row["value"], row["baseline"], row["change_pct"], row["better"]) == (1.5, 1.0, 50.0, "low")
 
 
-def test_what_is_per_cent_changes_by_points(tmp_path: Path) -> None:
+def test_percentages_change_by_points(tmp_path: Path) -> None:
     def failed_of(share: float) -> Part:
         rows = pl.DataFrame({"size_bucket": ["all"], "failed_pct": [share], "retried_pct": [0.0]})
         made = replace(make_analysis(points=5), tables=(table("attempts_by_size", "failures", rows),), cluster="a")

@@ -40,7 +40,7 @@ def causes(**hours: float) -> Rows:
     return [{"size_bucket": "all", "waits": 50, "wait_h": total, **parts, **ends}]
 
 
-def test_the_main_cause_of_waits_is_told() -> None:
+def test_the_main_cause_of_waits_is_reported() -> None:
     [one] = found("delay_by_size", causes(fragmentation=60.0, capacity=30.0, scheduler=10.0))
     assert (
         one.text
@@ -64,14 +64,14 @@ def ranged(**shares: tuple[float, float, float]) -> Rows:
     ]
 
 
-def test_the_main_cause_is_told_as_the_range_that_it_is_known_to() -> None:
+def test_the_main_cause_is_reported_as_the_range_that_it_is_known_to() -> None:
     [one] = found("delay_causes", ranged(fair_share=(41.2, 45.0, 47.6), capacity=(30.0, 33.0, 40.0)))
     assert one.text.startswith("41 to 48\xa0% of the queueing time (45 of 100\xa0h) passed because the queue")
     [one] = found("delay_causes", ranged(capacity=(60.1, 60.2, 60.3), fair_share=(39.0, 39.5, 39.9)))
     assert one.text.startswith("60.2\xa0% of the queueing time")
 
 
-def test_no_cause_is_told_where_the_ranges_overlap() -> None:
+def test_no_cause_is_reported_if_the_ranges_overlap() -> None:
     assert found("delay_causes", ranged(fair_share=(41.0, 45.0, 60.0), capacity=(20.0, 33.0, 41.0))) == []
     assert found("delay_causes", ranged(fair_share=(0.0, 45.0, 60.0), capacity=(0.0, 33.0, 61.0))) == []
     both = ranged(fair_share=(45.0, 45.0, 48.0), capacity=(40.0, 33.0, 44.0))
@@ -84,7 +84,7 @@ def queues(*p95: float | None, waits: int = 30) -> Rows:
     ]
 
 
-def test_the_queue_that_waits_longest_is_told() -> None:
+def test_the_queue_that_waits_longest_is_reported() -> None:
     [one] = found("wait_by_queue", queues(10.0, 30.0, 200.0), **WAITS)
     assert one.text == (
         "Queue q2 waits longest: 95\xa0% of its attempts start within 200\xa0min, against 30\xa0min in the median "
@@ -97,7 +97,7 @@ def test_the_queue_that_waits_longest_is_told() -> None:
         assert found("wait_by_queue", rows, **WAITS) == []
 
 
-def test_waits_that_sizes_days_queues_or_chance_explain_are_not_told() -> None:
+def test_waits_that_sizes_days_queues_or_chance_explain_are_not_reported() -> None:
     rows = queues(10.0, 30.0, 200.0)
     assert found("wait_by_queue", rows) == []
     assert found("wait_by_queue", rows, **like(0.03)) == []
@@ -107,7 +107,7 @@ def test_waits_that_sizes_days_queues_or_chance_explain_are_not_told() -> None:
     assert found("wait_by_size", gangs(300.0, 6.0), **like(0.03, queue="all", size=">8")) == []
 
 
-def test_scattered_jobs_that_use_their_gpus_less_are_told_once() -> None:
+def test_scattered_jobs_that_use_their_gpus_less_are_reported_once() -> None:
     rows = [
         {"gpus": gpus, "nodes": nodes, "gpu_minutes": minutes, "mean_pct": pct}
         for gpus, nodes, minutes, pct in [
@@ -130,7 +130,7 @@ def speed(low: float | None, high: float | None) -> Rows:
     return [row, row | {"size_bucket": "2-4"}]
 
 
-def test_what_spreading_costs_is_told_from_like_to_like_with_its_interval() -> None:
+def test_the_cost_of_spreading_compares_similar_jobs_with_an_interval() -> None:
     [one] = found("locality_speed", speed(0.7, 0.9))
     assert one.text == (
         "Gangs on more nodes reach 0.8 of the GPU utilization of comparable gangs on the fewest nodes "
@@ -195,7 +195,7 @@ def test_policies_are_compared_by_their_intervals(rows: Rows, told: list[str]) -
     assert all(text.startswith(start) for text, start in zip(texts, told, strict=True))
 
 
-def test_every_better_policy_is_named_and_the_best_that_can_be_used_comes_first() -> None:
+def test_every_better_policy_is_named_and_the_best_that_can_be_used_is_first() -> None:
     rows = compared(
         ("srtf", -5400, -4500, -3600), ("las", -5400, -4400, -900), ("easy", -5400, -3600, -1800),
         ("sjf", -99, -50, -1), ("fair", -99, -50, 1),
@@ -222,14 +222,14 @@ def test_every_better_policy_is_named_and_the_best_that_can_be_used_comes_first(
     )
 
 
-def test_what_chance_makes_of_one_of_many_policies_is_not_told() -> None:
+def test_chance_differences_of_many_policies_are_not_reported() -> None:
     some = [row | {"p": 0.01} for row in compared(("a", -90, -50, -10))]
     assert found("replay_vs_baseline", some)[0].text.startswith("Better than fifo")
     more = [row | {"p": 0.01} for row in compared(("a", -90, -50, -10), ("b", -9, 0, 9), ("c", -9, 0, 9))]
     assert found("replay_vs_baseline", more)[0].text.startswith("No policy's mean wait differs significantly")
 
 
-def test_jobs_without_an_end_and_true_run_times_are_told() -> None:
+def test_jobs_without_an_end_and_true_run_times_are_reported() -> None:
     rows = [
         {"policy": "srtf", "oracle": True, "preemptions": 0, "jobs": 10, "jobs_finished": 10},
         {"policy": "fifo", "oracle": False, "preemptions": 0, "jobs": 10, "jobs_finished": 7},
@@ -239,7 +239,7 @@ def test_jobs_without_an_end_and_true_run_times_are_told() -> None:
     assert second.text.startswith("Oracles, which know true run times, unlike real schedulers: srtf.")
 
 
-def test_rejected_rows_are_told_with_why() -> None:
+def test_rejected_rows_are_reported_with_why() -> None:
     rows = [{"rows_in": 1000, "rows_rejected": 2, "most_rejected_for": "cut <b>off"}]
     [one] = found("sources", rows)
     assert one.text == "2 of 1,000 rows of the sources were rejected (0.2\xa0%), most for: cut <b>off."
@@ -339,7 +339,7 @@ def test_the_costliest_reason_has_the_largest_share() -> None:
     )
 
 
-def test_no_finding_comes_first_for_its_size_alone() -> None:
+def test_no_finding_is_first_for_its_size_alone() -> None:
     unfinished = [{"policy": "fifo", "oracle": False, "jobs": 10, "jobs_finished": 7}]
     weights = {"replay_summary": unfinished, "wait_by_size": gangs(900.0, 6.0), "wait_by_queue": queues(0.0, 0.0, 30.0)}
     assert [
@@ -354,7 +354,7 @@ def test_what_was_lost_is_split_in_shares_of_all_gpu_hours() -> None:
     )
 
 
-def test_empty_tables_and_missing_columns_say_nothing() -> None:
+def test_empty_tables_and_missing_columns_report_nothing() -> None:
     whole = make_analysis(points=5)
     empty = replace(whole, tables=tuple(replace(each, frame=each.frame.clear()) for each in whole.tables))
     assert findings(empty) == ()

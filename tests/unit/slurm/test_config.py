@@ -53,7 +53,7 @@ PartitionName=b Nodes=ALL PriorityJobFactor=9 DefaultTime=90
 """
 
 
-def test_what_slurm_conf_says() -> None:
+def test_settings_of_slurm_conf() -> None:
     site = _conf(FULL)
     found = site.multifactor
     assert found is not None
@@ -74,7 +74,7 @@ def test_what_slurm_conf_says() -> None:
     )
 
 
-def test_what_is_not_modelled_is_listed() -> None:
+def test_unmodelled_settings_are_listed() -> None:
     listed = {f"{name}: {why}" for name, why in _conf(FULL).unmodelled}
     assert listed == {
         "PriorityFlags: DEPTH_OBLIVIOUS: the classic formula is used in its place",
@@ -138,7 +138,7 @@ def test_resources() -> None:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_files_and_commands_of_the_real_one_say_the_same(variant: str) -> None:
+def test_files_and_commands_of_the_real_one_give_the_same(variant: str) -> None:
     folder = FIXTURES / variant
     with (folder / "slurm.conf").open("rb") as conf:
         site = config.read_conf(conf)

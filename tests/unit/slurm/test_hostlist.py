@@ -44,7 +44,7 @@ def test_host_lists(text: str, names: list[str]) -> None:
         ("n[१-२]", "no number"),
     ],
 )
-def test_what_is_no_host_list(text: str, why: str) -> None:
+def test_invalid_host_lists(text: str, why: str) -> None:
     for read in (expand, count):
         with pytest.raises(ValueError, match=why):
             read(text)

@@ -119,7 +119,7 @@ User - 'w':QOS='-normal,+x':MaxTRESMinsPerJob=cpu=60
     assert found["root", None].limits.grp_tres == {"gres/gpu": 64}
 
 
-def test_what_is_left_of_associations_is_listed() -> None:
+def test_unmodelled_settings_of_associations_are_listed() -> None:
     dump = b"Cluster - 'c':Fairshare=1:QOS='normal'\nParent - 'root'\nAccount - 'a':Fairshare=3:GrpTRESMins=cpu=5\n"
     dump += b"Parent - 'a'\nUser - 'u':DefaultAccount='a':MaxJobs=4:MaxJobsAccrue=2\n"
     assert unmodelled.of_dump(io.BytesIO(dump)) == (

@@ -70,7 +70,7 @@ def test_files_that_are_named_go_before_those_of_a_directory(tmp_path: Path) -> 
         read_site([tmp_path / "slurm.conf", tmp_path / "new"])
 
 
-def test_what_is_not_there_or_nothing_of_slurm(tmp_path: Path) -> None:
+def test_missing_files_and_files_that_are_not_slurms(tmp_path: Path) -> None:
     write(tmp_path, notes="hello", qos=QOS, sshare="Account|User|RawShares|NormShares|RawUsage|FairShare\n")
     with pytest.raises(UsageError, match="no such file or directory"):
         read_site([tmp_path / "gone"])
@@ -218,7 +218,7 @@ def test_partitions_nodes_and_preemption() -> None:
         ("all,nojobs", {"all", "associations", "limits", "qos", "wckeys", "safe", "nojobs"}),
     ],
 )
-def test_what_is_enforced(text: str, expected: set[str]) -> None:
+def test_enforced_limits(text: str, expected: set[str]) -> None:
     assert config.read_conf(io.BytesIO(f"AccountingStorageEnforce={text}\n".encode())).enforce == expected
 
 
@@ -226,7 +226,7 @@ LIMITS = FIXTURES.parent / "limits"
 
 
 @pytest.mark.parametrize("folder", [LIMITS, *(FIXTURES / variant for variant in VARIANTS)], ids=lambda path: path.name)
-def test_slurm_conf_and_scontrol_of_a_real_one_say_the_same(folder: Path) -> None:
+def test_slurm_conf_and_scontrol_of_a_real_one_give_the_same(folder: Path) -> None:
     written = read_site([folder])
     in_force = read_site([folder / "config.txt", folder / "partitions.txt", folder / "nodes.txt"])
     assert [Path(name).name for name in in_force.files] == ["config.txt", "partitions.txt", "nodes.txt"]

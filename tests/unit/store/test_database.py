@@ -142,9 +142,7 @@ def test_a_store_that_holds_something_else_is_refused(store: Path, tmp_path: Pat
     assert store.read_bytes() == before
 
 
-def test_what_this_process_left_is_looked_through_again_if_it_was_changed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_changed_after_this_process_is_checked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[str] = []
     store = tmp_path / "s.duckdb"
     Store(store, write=True).close()
@@ -216,13 +214,13 @@ def test_times_without_a_date_are_reported(store: Path) -> None:
                 opened.frame(f"SELECT first_ts FROM clusters WHERE cluster = '{time}'")
 
 
-def test_what_asks_for_files_is_refused(store: Path, tmp_path: Path) -> None:
+def test_queries_that_read_files_are_rejected(store: Path, tmp_path: Path) -> None:
     with Store(store, write=True) as opened, pytest.raises(StoreError, match="outside it"):
         opened.execute(f"COPY (SELECT 1) TO '{tmp_path / 'out.csv'}'")
     assert not (tmp_path / "out.csv").exists()
 
 
-def test_what_does_not_fit_into_memory_is_still_spilled(tmp_path: Path) -> None:
+def test_data_beyond_memory_are_still_spilled(tmp_path: Path) -> None:
     with Store(tmp_path / "s.duckdb", write=True, memory_limit="60MB") as store:
         store.execute("CREATE TABLE t AS SELECT range AS a, repeat('x', 30) || range AS c FROM range(2000000)")
         assert store.value("SELECT a FROM (SELECT a, c FROM t ORDER BY hash(c), c OFFSET 1999999)") is not None

@@ -88,7 +88,7 @@ def trees(depth: int) -> st.SearchStrategy[Tree]:
 
 @settings(max_examples=60, deadline=None)
 @given(trees(4), st.lists(st.integers(-7, 7), min_size=2, max_size=2))
-def test_rules_as_text_are_read_back_and_say_what_the_tree_says(tree: Tree, row: list[int]) -> None:
+def test_rules_as_text_are_read_back_and_state_what_the_tree_says(tree: Tree, row: list[int]) -> None:
     rules = rules_of(tree, NAMES)
     assert read_text(text_of(rules, ["a remark"]), NAMES, "r.txt") == rules
     rule, leaf = rules.rules[rules.first(row)], answer(tree, row)
@@ -120,7 +120,7 @@ def test_rules_by_hand() -> None:
         ("", "has 0 rules"),
     ],
 )
-def test_wrong_rules_are_told_by_line(text: str, told: str) -> None:
+def test_wrong_rules_are_reported_by_line(text: str, told: str) -> None:
     with pytest.raises(InputError) as error:
         read_text(text, NAMES, "r.txt")
     assert told in str(error.value)

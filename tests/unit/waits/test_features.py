@@ -65,7 +65,7 @@ def counted(log: WaitLog, k: int) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_features_are_what_counting_anew_gives(seed: int) -> None:
+def test_features_are_what_counting_again_gives(seed: int) -> None:
     log = log_of("made up", made_up(seed))
     with interpreted():
         found = features.of_log(log)
@@ -91,7 +91,7 @@ def test_nothing_that_comes_later_is_known() -> None:
     assert not np.array_equal(one, other, equal_nan=True)
 
 
-def test_a_job_of_the_log_and_the_same_one_asked_about_see_the_same() -> None:
+def test_a_logged_job_and_the_same_query_have_equal_features() -> None:
     log = log_of("made up", made_up(4))
     asked = features.WaitQueries(log.rows[40:41], log.ready_s[40:41], np.array([40]))
     with interpreted():

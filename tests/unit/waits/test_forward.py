@@ -152,7 +152,7 @@ def test_no_user_runs_more_jobs_at_once_than_any_has_where_three_have_come_to_as
     assert simulated(told.filter(~pl.col("user").is_in(["a", "b"])), "e")[0] < 300
 
 
-def test_what_is_answered_lies_between_trees_and_simulations_but_for_its_ends() -> None:
+def test_answers_lie_between_trees_and_simulations_except_at_the_ends() -> None:
     trees, simulated = np.linspace(1, 13, 13)[:, None], np.linspace(3, 15, 13)[:, None]
     share = (forward.blended(trees, simulated) - trees)[:, 0] / 2
     assert share.max() == share[quantiles.LEVELS.index(0.5)] == 0.5

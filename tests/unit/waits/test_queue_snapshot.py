@@ -78,7 +78,7 @@ def test_clocks_of_queue_and_accounting() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"jobs": 3}', '{"jobs": [{"job_id": 1, "submit_time": "x"}]}', "{"])
-def test_what_is_no_queue_is_refused(text: str) -> None:
+def test_an_unknown_queue_is_rejected(text: str) -> None:
     with pytest.raises(InputError, match="is not a queue"):
         queue_snapshot.read_snapshot(text.encode(), "q")
     with pytest.raises(InputError, match="is not a list of nodes"):

@@ -65,7 +65,7 @@ def test_the_record_is_whole(name: str) -> None:
     assert accounting(name).drop("eligible_s", "start_s", "end_s").null_count().sum_horizontal().item() == 0
 
 
-def test_trees_of_another_cluster_are_not_asked_for_run_times() -> None:
+def test_trees_of_another_cluster_are_not_requested_run_times() -> None:
     taken = float((RECORDED / "taken.txt").read_text())
     log = log_of("lab", accounting("later.txt"), taken_s=taken + 86_400.0)
     ended = np.isfinite(log.end_s) & log.started

@@ -64,7 +64,7 @@ def cut(folder: Path, seed: int, sizes: tuple[int, ...]) -> tuple[WaitLog, NDArr
 
 
 @pytest.mark.parametrize(("sizes", "exact"), [((8,), 1.0), ((1, 2, 4, 8), 0.8)])
-def test_a_queue_goes_on_as_the_replay_that_it_was_cut_from(
+def test_a_queue_continues_as_the_replay_that_it_was_cut_from(
     tmp_path: Path, sizes: tuple[int, ...], exact: float
 ) -> None:
     """All jobs use up their limits. Which nodes parts of a node are on is not told: then some jobs change places."""
@@ -82,7 +82,7 @@ def test_a_queue_goes_on_as_the_replay_that_it_was_cut_from(
     assert np.mean(np.abs(alike - left[which]) < 90) < 0.5
 
 
-def test_what_users_have_used_goes_before(tmp_path: Path) -> None:
+def test_past_usage_is_charged_first(tmp_path: Path) -> None:
     """The user of the only job that has ended has to wait behind the other, who came later."""
     conf = tmp_path / "slurm.conf"
     conf.write_text(CONF.replace("FAIR", "10000"))

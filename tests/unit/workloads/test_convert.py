@@ -75,7 +75,7 @@ def test_there_and_back(to: str, tmp_path: Path) -> None:
     assert jobs_of(after, columns) == kept
 
 
-def test_swf_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_swf_round_trips(tmp_path: Path) -> None:
     before = store_of(tmp_path, "a.swf", SWF)
     data, done = written(before, "swf", "core")
     after = store_of(tmp_path, "b.swf", data)
@@ -88,7 +88,7 @@ def test_swf_comes_back_as_it_was(tmp_path: Path) -> None:
         assert store.value("SELECT epoch FROM clusters") is None
 
 
-def test_what_a_format_cannot_say_is_counted(tmp_path: Path) -> None:
+def test_values_that_a_format_lacks_are_counted(tmp_path: Path) -> None:
     pods = store_of(tmp_path, *TRACES["openb-pods"])
     data, done = written(pods, "batsim")
     assert [str(n) for n in done.notes] == [

@@ -88,7 +88,7 @@ def test_a_part_of_a_log_ends_at_its_mark() -> None:
     assert read(last) == [(C1, "stderr", b"a part\n")]
 
 
-def test_what_another_application_printed_ends_no_part() -> None:
+def test_output_of_another_application_does_not_end_a_part() -> None:
     part = new(C1, {"stderr": b"a\nEnd of LogType:stderr\n\n" + new(OTHER, {"x": b"y"})})
     (section,) = read(part.replace(b"LogLength:", b"LogLength:9", 1))
     assert section[0] == C1

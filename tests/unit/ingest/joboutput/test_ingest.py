@@ -158,14 +158,14 @@ def test_any_bytes_are_a_log(logs: Path, db: Path) -> None:
     assert rows(db, "SELECT stream FROM job_outputs WHERE long_lines > 0") == [("x",)]
 
 
-def test_what_is_binary_is_no_log(logs: Path, db: Path) -> None:
+def test_binary_files_are_no_logs(logs: Path, db: Path) -> None:
     put(logs, "1/0/model.pt", bytes(range(256)) * 10)
     put(logs, "1/0/stderr")
     report = load(logs, db, PATTERN)
     assert [n.why for n in report.not_read] == ["binary"]
 
 
-def test_a_truncated_log_keeps_what_was_read_and_says_so(logs: Path, db: Path) -> None:
+def test_a_truncated_log_keeps_what_was_read_and_reports_it(logs: Path, db: Path) -> None:
     whole = gzip.compress(FAILED + b"".join(b"line %d\n" % n for n in range(50_000)), mtime=0)
     put(logs, "7/0/stderr.gz", whole[: len(whole) // 2])
     (source,) = load(logs, db, PATTERN).sources
@@ -194,7 +194,7 @@ def test_text_of_yarn_logs_is_no_single_log(logs: Path, db: Path) -> None:
     assert (source.rows_in, source.rows_loaded) == (7, 7)
 
 
-def test_says_which_patterns_fit_nothing_and_which_jobs_are_unknown(logs: Path, db: Path) -> None:
+def test_names_which_patterns_fit_nothing_and_which_jobs_are_unknown(logs: Path, db: Path) -> None:
     for job in "abcd":
         put(logs, f"{job}/0/stderr")
     warnings = load(logs, db, PATTERN, "{job}.log").warnings

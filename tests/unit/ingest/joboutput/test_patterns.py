@@ -75,7 +75,7 @@ def test_says_whose_log_a_path_is(pattern: str, path: str, log: Log | None) -> N
         ("{job}" + "a*" * 200, "over 100"),
     ],
 )
-def test_says_what_is_wrong_with_a_pattern(pattern: str, why: str) -> None:
+def test_states_what_is_wrong_with_a_pattern(pattern: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         Pattern(pattern)
 

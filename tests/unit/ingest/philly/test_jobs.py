@@ -223,7 +223,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("bad", "reason"), BAD)
-def test_what_is_no_job_is_rejected_with_its_line_and_reason(bad: Any, reason: str) -> None:
+def test_an_invalid_job_is_rejected_with_its_line_and_reason(bad: Any, reason: str) -> None:
     lines = [json.dumps(job("first", SUBMIT)), json.dumps(bad), json.dumps(job("last", SUBMIT))]
     sink = RecordingSink()
     load_into(sink, FORMAT, "[\n" + ",\n".join(lines) + "\n]")

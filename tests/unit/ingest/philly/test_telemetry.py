@@ -101,7 +101,7 @@ REFUSED = [
 ]
 
 
-def test_what_is_refused_and_why(tmp_path: Path) -> None:
+def test_rejections_and_reasons(tmp_path: Path) -> None:
     good = "2017-10-03 00:08:00 PDT,m1,1,\n"
     lines = [HEADER, *(good + row + "\n" for row, _ in REFUSED), good]
     rejects, rows = util(tmp_path, "".join(lines).encode("latin-1"))

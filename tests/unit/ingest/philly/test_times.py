@@ -92,7 +92,7 @@ def test_only_the_doubled_hour_has_two_readings() -> None:
         "x" * 100_000,
     ],
 )
-def test_what_is_no_stamp_is_none(text: str) -> None:
+def test_an_invalid_timestamp_is_none(text: str) -> None:
     assert CLOCK.read(text) is None
 
 

@@ -100,7 +100,7 @@ def test_times_that_do_not_meet_are_refused_and_both_sides_named(tmp_path: Path)
     assert jobs_in(db) == [("logs", 4), ("new", 4)]
 
 
-def test_they_are_one_cluster_where_the_user_says_so(tmp_path: Path) -> None:
+def test_they_are_one_cluster_where_the_user_reports_it(tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     month(logs, 2017)
     month(logs, 2026)
@@ -108,7 +108,7 @@ def test_they_are_one_cluster_where_the_user_says_so(tmp_path: Path) -> None:
     assert set(became(report).values()) == {"loaded"}
 
 
-def test_what_lies_between_may_come_last(tmp_path: Path) -> None:
+def test_values_in_between_may_be_last(tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     month(logs, 2026, 1).rename(logs / "a.txt")
     month(logs, 2026, 4).rename(logs / "b.txt")

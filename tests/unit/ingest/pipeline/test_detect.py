@@ -65,7 +65,7 @@ def why_not(data: bytes, path: Path) -> str:
     ],
     ids=["empty", "empty inside", "text", "binary", "lfs", "html", "apple", "utf-16", "cut to nothing", "cut"],
 )
-def test_says_why_a_file_is_not_recognised(tmp_path: Path, data: bytes, why: str) -> None:
+def test_states_why_a_file_is_not_recognised(tmp_path: Path, data: bytes, why: str) -> None:
     assert why_not(data, tmp_path / "x") == why
 
 

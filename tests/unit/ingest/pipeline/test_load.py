@@ -248,7 +248,7 @@ def test_rows_that_do_not_add_up_are_a_bug_and_are_not_stored(logs: Path, db: Pa
     assert contents(db)["sources"] == []
 
 
-def test_what_a_stream_of_batches_raises_is_not_turned_into_text(logs: Path, db: Path) -> None:
+def test_exceptions_of_a_stream_of_batches_are_not_converted(logs: Path, db: Path) -> None:
     import pyarrow as pa
 
     schema = pa.schema([("machine", pa.string()), ("ts", pa.timestamp("us", "UTC"))])

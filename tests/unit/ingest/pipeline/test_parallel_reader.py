@@ -119,7 +119,7 @@ def test_the_same_contents(
     assert not list(tmp_path.glob("*.read"))
 
 
-def test_what_cannot_be_read_there_is_read_here(
+def test_files_unreadable_on_workers_are_read_locally(
     sample_data: Path, read: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parallel_reader, "_REJECTS", 0)

@@ -169,7 +169,7 @@ def test_reads_on_after_the_end_of_one_stream_and_padding(tmp_path: Path, suffix
 
 
 @pytest.mark.parametrize("suffix", PACK)
-def test_what_is_cut_off_gives_its_sound_lines_and_says_so(tmp_path: Path, suffix: str) -> None:
+def test_a_truncated_file_yields_its_intact_lines_with_a_warning(tmp_path: Path, suffix: str) -> None:
     data = PACK[suffix](TEXT)
     best = 0
     for cut in [*range(30, len(data), len(data) // 40), len(data) - 1]:
@@ -350,7 +350,7 @@ def test_a_long_name_that_would_fill_memory_is_refused(tmp_path: Path) -> None:
     assert "a header of 1099511627776 bytes" in item.why
 
 
-def test_a_tar_bomb_is_refused_while_it_is_looked_through(tmp_path: Path) -> None:
+def test_a_tar_bomb_is_refused_while_it_is_scanned(tmp_path: Path) -> None:
     (tmp_path / "a.tgz").write_bytes(gzip.compress(tar_of([("zeros", bytes(4 << 20)), ("two", b"x")])))
     opener = Opener(Limits(ratio=200, floor=1 << 20))
     items = found(tmp_path, opener=opener)
@@ -360,7 +360,7 @@ def test_a_tar_bomb_is_refused_while_it_is_looked_through(tmp_path: Path) -> Non
     assert "decompress to more than" in items[-1].why
 
 
-def test_says_where_a_file_lies_below_its_directory(tmp_path: Path) -> None:
+def test_states_where_a_file_lies_below_its_directory(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "x.log.gz").write_bytes(b"x")
     (tmp_path / "a" / "link").symlink_to(tmp_path / "a" / "y.log")

@@ -38,7 +38,7 @@ def gone(process: int) -> bool:
     return False
 
 
-def test_what_it_prints_comes_whole_and_its_errors_do_not_hold_it_up(tmp_path: Path) -> None:
+def test_output_is_complete_and_errors_do_not_delay_it(tmp_path: Path) -> None:
     loud = script(tmp_path, 'head -c 300000 /dev/zero >&2; head -c 500000 /dev/zero; echo "$EXTRA"\n')
     assert run(loud) == bytes(500_000) + b"1\n"
 

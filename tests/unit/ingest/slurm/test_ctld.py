@@ -32,7 +32,7 @@ def events(sink: Loose) -> list[tuple[str, str, str, str | None, str | None]]:
     return [(r["job"], clock(r["ts"]) or "", r["event"], r.get("other_job"), r.get("machine")) for r in rows]
 
 
-def test_what_happened_to_jobs() -> None:
+def test_outcome_of_jobs() -> None:
     sink = loaded(CTLD)
     assert (sink.rows_in, sink.rows_loaded, sink.rejects) == (18, 18, [])
     assert events(sink) == [

@@ -91,7 +91,7 @@ def test_statements_of_every_form(text: str) -> None:
         ("INSERT INTO `x_job_table` VALUES (1,'p\n','q'),(2,'r','s');", [dbd_sql.TORN_TEXT, ("2", "r", "s")]),
     ],
 )
-def test_rows_that_cannot_be_read_say_so(text: str, found: list[Any]) -> None:
+def test_rows_that_cannot_be_read_report_it(text: str, found: list[Any]) -> None:
     assert values(text) == found
 
 
@@ -170,7 +170,7 @@ def test_reads_of_any_size_make_no_difference(monkeypatch: pytest.MonkeyPatch, c
     assert sql(text) == whole
 
 
-def test_a_row_over_the_limit_is_rejected_and_reading_goes_on() -> None:
+def test_a_row_over_the_limit_is_rejected_and_reading_continues() -> None:
     long = "x" * (dbd_sql.ROW_LIMIT + 10)
     text = CREATE + "".join(f"INSERT INTO `x_job_table` VALUES (1,'{b}','q');\n" for b in (long, "p"))
     assert [row.fault for row in sql(text)] == [dbd_sql.NOT_A_ROW, None]
@@ -262,7 +262,7 @@ def test_tres(text: str, words: str | None) -> None:
 
 
 @pytest.mark.parametrize("text", ["1", "1=x", "cpu=4", "1=4;2=3", "=", "1=-4"])
-def test_what_is_no_list_of_tres(text: str) -> None:
+def test_invalid_lists_of_tres(text: str) -> None:
     with pytest.raises(ValueError, match="tres"):
         dbd_names.tres_text(text, dbd_names.TRES)
 
@@ -421,7 +421,7 @@ def test_a_table_with_few_columns_gives_what_it_has() -> None:
         ({"deleted": "1"}, DELETED),
     ],
 )
-def test_what_is_no_job_is_refused_with_a_reason(changes: dict[str, str | None], reason: str) -> None:
+def test_an_invalid_job_is_rejected_with_a_reason(changes: dict[str, str | None], reason: str) -> None:
     with pytest.raises(RowError) as caught:
         fields(row(**changes))
     assert str(caught.value) == reason
@@ -484,7 +484,7 @@ def job_names(store: Store) -> list[tuple[Any, ...]]:
     return [tuple(row[name] for name in names) for row in rows(store, "jobs")]
 
 
-def test_a_table_by_itself_says_what_it_can(tmp_path: Path) -> None:
+def test_a_table_by_itself_states_what_it_can(tmp_path: Path) -> None:
     with new_store(tmp_path) as store:
         assert load(slurm_dbd.FORMAT, TABS, store).rejects == []
         # which number a GPU has is not known, so neither is that the second job has none

@@ -216,7 +216,9 @@ def test_events_of_the_dump_are_those_of_sacctmgr(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="no shared data beside this checkout")
 @pytest.mark.parametrize(("release", "jobs", "attempts"), [("22.05.8", 22, 24), ("24.11.5", 22, 22)])
-def test_json_of_two_releases_says_what_their_text_says(tmp_path: Path, release: str, jobs: int, attempts: int) -> None:
+def test_json_of_two_releases_states_what_their_text_says(
+    tmp_path: Path, release: str, jobs: int, attempts: int
+) -> None:
     folder = SHARED / f"ci-smoke-{release}"
     with new_store(tmp_path) as store:
         text = (folder / "sacct_XD.us.txt").read_bytes()

@@ -95,7 +95,7 @@ def test_without_any_sign_of_gpus_there_are_none(tmp_path: Path) -> None:
     assert [row["gpus"] for row in stored(path, GPUS)] == [0, 0, 0]
 
 
-def test_the_first_screen_and_the_findings_say_so(tmp_path: Path) -> None:
+def test_the_first_screen_and_the_findings_report_it(tmp_path: Path) -> None:
     path = ingested(tmp_path, {"sacct.txt": SACCT, "nodes.txt": NODES})
     [overview] = rows(path, "overview")
     assert (overview["gpus"], overview["gpu_hours"], overview["size_unknown"]) == (4, None, 2)

@@ -150,7 +150,7 @@ def test_a_start_that_was_reset_is_found_by_its_submission(store: Store) -> None
     assert placements(store) == UNTOUCHED + EXACT
 
 
-def test_what_does_not_add_up_stays_an_estimate(store: Store) -> None:
+def test_inconsistent_placements_remain_estimates(store: Store) -> None:
     estimates(store, *EVEN, gpus=8)
     load(FORMAT, DETAIL, store, **PLACE)
     assert all(row[4] for row in placements(store))

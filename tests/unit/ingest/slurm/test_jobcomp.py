@@ -99,7 +99,7 @@ def test_what_states_names_and_releases_write_differently(old: str, new: str, co
         (LINE.replace("NodeCnt=2", "NodeCnt=2 QOS=x"), "QOS= twice: records run together"),
     ],
 )
-def test_what_is_no_record_is_refused_with_a_reason(text: str, reason: str) -> None:
+def test_an_invalid_record_is_rejected_with_a_reason(text: str, reason: str) -> None:
     with pytest.raises(RowError) as caught:
         fields(text)
     assert str(caught.value) == reason

@@ -150,7 +150,7 @@ def test_what_is_no_step_is_refused(step: object) -> None:
         step_fields(OLD, step)
 
 
-def test_a_new_job_says_the_same_and_more() -> None:
+def test_a_new_job_gives_the_same_and_more() -> None:
     old, new = text_of(OLD), text_of(NEW)
     assert {key: new[key] for key in new if new[key] != old[key]} == {
         "DerivedExitCode": "0:0",
@@ -175,7 +175,7 @@ def test_numbers_in_every_form(value: object, read: int | None) -> None:
 @pytest.mark.parametrize(
     "value", [True, 1.5, "x", "\u0663", [1], float("nan"), float("inf"), {"number": {"number": 1}}]
 )
-def test_what_is_no_number_is_refused(value: object) -> None:
+def test_an_invalid_number_is_rejected(value: object) -> None:
     with pytest.raises(RowError, match="not whole"):
         number(value)
 
@@ -250,7 +250,7 @@ def test_what_releases_and_states_write_differently(changes: dict[str, Any], col
         ({**OLD, "time": {"start": "soon"}}, "a number that is not whole"),
     ],
 )
-def test_what_is_no_job_is_refused_with_a_reason(job: object, reason: str) -> None:
+def test_an_invalid_job_is_rejected_with_a_reason(job: object, reason: str) -> None:
     with pytest.raises(RowError) as caught:
         fields(job)
     assert str(caught.value) == reason

@@ -144,7 +144,7 @@ def test_a_failure_shows_sacct_s_message_and_keeps_the_days_before(tmp_path: Pat
     assert calls(tmp_path) == ["2026-03-09", "2026-03-10"]
 
 
-def test_without_sacct_it_says_so(tmp_path: Path) -> None:
+def test_without_sacct_it_reports_it(tmp_path: Path) -> None:
     with pytest.raises(DependencyError, match="no sacct here"):
         live.fetch(tmp_path / "kept", live.Slurm(str(tmp_path / "sacct")), date(2026, 3, 8))
     assert not (tmp_path / "kept").exists()

@@ -65,7 +65,7 @@ def test_a_job_that_shrinks_and_then_loses_its_node_loses_all_of_that_try(store:
     assert (lost["gpu_hours"], lost["succeeded_h"], lost["retried_h"]) == (12, 4, 8)
 
 
-def test_a_record_of_a_resize_alone_does_not_say_how_the_job_ended(store: Store) -> None:
+def test_a_record_of_a_resize_alone_does_not_state_how_the_job_ended(store: Store) -> None:
     ingest(store, SHRUNK[0])
     assert [row["state"] for row in rows(store, "jobs")] == ["unknown"]
 

@@ -83,7 +83,7 @@ ORDERS = [[*ORDER][k:] + [*ORDER][:k] for k in range(len(ORDER))]
 
 
 @pytest.mark.parametrize("order", [*ORDERS, [*reversed(ORDER)]])
-def test_one_row_a_machine_whatever_comes_first(order: list[str], tmp_path: Path) -> None:
+def test_one_row_a_machine_whatever_is_first(order: list[str], tmp_path: Path) -> None:
     with new_store(tmp_path) as store:
         store.execute(f"INSERT INTO machines (cluster, machine, gpus_observed) VALUES ('{CLUSTER}', 'gpu001', 2)")
         store.execute(f"INSERT INTO queues (cluster, queue) VALUES ('{CLUSTER}', 'gpu')")

@@ -171,7 +171,7 @@ def test_the_job_has_the_largest_size_and_waited_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", WORKS)
-def test_a_replay_keeps_the_gpu_hours_and_says_how(tmp_path: Path, how: Any) -> None:
+def test_a_replay_keeps_the_gpu_hours_and_states_how(tmp_path: Path, how: Any) -> None:
     jobs, cluster = _replayed(ingested(tmp_path, {"sacct.txt": text(WHOLE, REST)}), how)
     assert jobs.gpus.tolist() == [6]
     assert (jobs.segment_s.tolist(), jobs.segment_fails.tolist()) == ([GPU_HOURS * 3600 / 6], [False])

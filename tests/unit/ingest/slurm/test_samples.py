@@ -101,7 +101,7 @@ def test_lines_that_cannot_be_read(row: str, reason: str) -> None:
     assert reason in sink.reasons[0]
 
 
-def test_tasks_get_the_id_of_their_own_job_whichever_comes_first(tmp_path: Path) -> None:
+def test_tasks_get_the_id_of_their_own_job_whichever_is_first(tmp_path: Path) -> None:
     task = (
         "INSERT INTO job_rows (cluster, job, array_job, array_task, state, attempts, quirks, source) "
         f"VALUES ('{CLUSTER}', '14', '11', '4', 'completed', 1, [], 9)"

@@ -107,7 +107,7 @@ def test_hours_of_the_report_are_those_of_its_zone(tmp_path: Path) -> None:
         ("TRES Hours", ("Cluster|TRES Name|Allocated", "a|cpu|3", "b|cpu|3"), "2 clusters"),
     ],
 )
-def test_what_cannot_be_compared_is_refused_with_the_right_command(
+def test_incomparable_results_are_rejected_with_the_right_command(
     store: Store, usage: str, lines: tuple[str, ...], reason: str
 ) -> None:
     report = "\n".join([RULE, f"Cluster Utilization {DAY}", f"Usage reported in {usage}", RULE, *lines])

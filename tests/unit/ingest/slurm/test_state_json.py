@@ -84,7 +84,7 @@ def test_jobs_have_the_gpus_that_scontrol_show_job_says(tmp_path: Path, release:
     assert answer_rows(tmp_path / "j", {"squeue.json": json.dumps(release(SQUEUE), indent=2)}, EXACT) == expected
 
 
-def test_what_waits_is_sampled_where_the_answer_says_when(tmp_path: Path) -> None:
+def test_waiting_jobs_are_sampled_if_the_answer_is_dated(tmp_path: Path) -> None:
     expected = answer_rows(tmp_path / "t", {"squeue_samples.txt": (STATE / "squeue_samples.txt").read_text()}, SAMPLES)
     assert {row[2] for row in expected} == {"JobArrayTaskLimit", "AssocGrpGRES", "JobHeldUser"}
     assert answer_rows(tmp_path / "j", {"squeue.json": json.dumps(as_objects(SQUEUE))}, SAMPLES) == expected
@@ -125,7 +125,7 @@ def test_rows_of_sinfo_give_the_same_for_single_nodes_as_nodes(tmp_path: Path) -
         )
 
 
-def test_a_row_of_several_nodes_does_not_say_how_many_gpus_each_has(tmp_path: Path) -> None:
+def test_a_row_of_several_nodes_does_not_state_how_many_gpus_each_has(tmp_path: Path) -> None:
     [row, *_] = rows_of_sinfo([node for node in SINFO["nodes"] if node["name"] == "gpu001"])["sinfo"]
     row["nodes"]["nodes"] = ["gpu[001-002]"]
     answer = json.dumps({"sinfo": [row], "meta": {"slurm": {}}})
@@ -161,7 +161,7 @@ def test_partitions_are_what_scontrol_show_partition_says(tmp_path: Path, nested
         ({"submit_time": "yesterday"}, "a number that is not whole"),
     ],
 )
-def test_what_cannot_be_read_is_rejected_and_the_rest_is_not(tmp_path: Path, change: Json, reason: str) -> None:
+def test_only_unreadable_rows_are_rejected(tmp_path: Path, change: Json, reason: str) -> None:
     document = copy.deepcopy(SQUEUE)
     held = next(job for job in document["jobs"] if job["job_id"] == 2)
     held |= change

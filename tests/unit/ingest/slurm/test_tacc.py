@@ -54,7 +54,7 @@ def test_a_name_may_hold_blanks_and_tabs() -> None:
     "bad",
     ["", "x", ROW[:-2], ROW.replace("478729", "x"), ROW.replace("2022-11-01", "yesterday"), ROW + "\t3", "\t" * 10],
 )
-def test_what_is_no_line_is_refused(bad: str) -> None:
+def test_an_invalid_line_is_rejected(bad: str) -> None:
     with pytest.raises(RowError, match="not the ten columns"):
         fields(bad)
 

@@ -210,7 +210,7 @@ def test_trap_3_columns_of_a_text_with_p(store: Store) -> None:
     assert load(with_columns(",".join(DEFAULTS)), given, store).rejects == []
 
 
-def test_trap_3_a_header_goes_before_columns(store: Store) -> None:
+def test_trap_3_a_header_takes_precedence_over_columns(store: Store) -> None:
     load(with_columns("State,JobID"), text({}), store)
     assert names(store) == {"100": "train"}
 
@@ -349,7 +349,7 @@ def test_only_a_header(store: Store) -> None:
     assert (sink.rows_in, sink.rows_loaded) == (0, 0)
 
 
-def test_times_are_looked_at_only_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_times_are_examined_only_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Any] = []
     check = slurm_sacct._check_times
     monkeypatch.setattr(slurm_sacct, "_check_times", lambda *given: (calls.append(given), check(*given)))

@@ -132,6 +132,6 @@ def test_records_without_a_header_in_an_order_of_their_own_are_refused_with_advi
         "sonar/src-sacctd-output.txt",
     ],
 )
-def test_what_is_no_accounting_of_slurm_is_not_taken_for_it(name: str) -> None:
+def test_other_tables_are_not_mistaken_for_slurm_accounting(name: str) -> None:
     path = PUBLIC / name
     assert formats_of(path.name, head(path)) == []

@@ -107,7 +107,7 @@ def test_each_sample_of_a_day_is_fetched_once(server: live.Prometheus, tmp_path:
     assert all(two[1] - one[2] == pytest.approx(0.001, abs=1e-4) for one, two in pairwise(answered))
 
 
-def test_a_run_goes_on_where_another_stopped(server: live.Prometheus, tmp_path: Path) -> None:
+def test_a_run_continues_where_another_stopped(server: live.Prometheus, tmp_path: Path) -> None:
     until = date(2026, 11, 2)
     Server.special["/api/v1/query"] = (401, b"")
     with pytest.raises(InputError, match="HTTP status 401") as stop:

@@ -78,7 +78,7 @@ def test_states_of_slurm(store: Store) -> None:
 
 
 @pytest.mark.parametrize("size", [40, 200, 1 << 20])
-def test_what_is_no_job_is_named_by_its_line_and_spoils_no_other(
+def test_an_invalid_job_is_reported_by_line_and_affects_no_other(
     size: int, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pieces, "PIECE", size)

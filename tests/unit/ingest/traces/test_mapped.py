@@ -111,7 +111,7 @@ def test_a_submission_follows_of_start_and_wait(tmp_path: Path) -> None:
         (["a=num_gpus"], ["user=s"], "units of user are none"),
     ],
 )
-def test_what_says_nothing_is_refused(maps: list[str], units: list[str], match: str) -> None:
+def test_an_empty_file_is_rejected(maps: list[str], units: list[str], match: str) -> None:
     with pytest.raises((UsageError, InputError), match=match):
         column_mapping(maps, units)
 

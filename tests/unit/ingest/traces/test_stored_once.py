@@ -43,7 +43,7 @@ def _rows() -> pl.DataFrame:
 
 
 @pytest.mark.parametrize(("table", "without"), [("trace_jobs", ()), ("trace_jobs_short", ("wait_s", "run_span_s"))])
-def test_what_follows_from_a_job_is_as_if_it_were_stored(tmp_path: Path, table: str, without: tuple[str, ...]) -> None:
+def test_derived_columns_of_a_job_equal_stored_ones(tmp_path: Path, table: str, without: tuple[str, ...]) -> None:
     rows = _rows().drop(without)
     with Store(tmp_path / "s.duckdb", write=True) as store:
         tables: list[list[list[dict[str, object]]]] = []

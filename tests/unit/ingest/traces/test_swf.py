@@ -150,7 +150,7 @@ def test_a_log_in_which_every_job_follows_one_has_a_filler_there(tmp_path: Path)
 
 
 @pytest.mark.parametrize("to", ["swf", "jobs-csv"])
-def test_what_is_converted_follows_as_before(to: str, tmp_path: Path) -> None:
+def test_converted_jobs_keep_their_dependencies(to: str, tmp_path: Path) -> None:
     text = (
         row(1, asked_memory=2048, partition=3) + row(2, wait=-1, preceding=1, think=40) + row(3, wait=-1, preceding=2)
         + row(4, wait=33, run=-1, status=5)

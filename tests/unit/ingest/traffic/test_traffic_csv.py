@@ -58,7 +58,7 @@ def test_counters_restart_and_wrap(store: Store, caplog: pytest.LogCaptureFixtur
         ('"a,2,3', "a quoted field does not end on its line, or is too long"),
     ],
 )
-def test_what_is_rejected(store: Store, row: str, reason: str) -> None:
+def test_rejected_rows(store: Store, row: str, reason: str) -> None:
     found = Loaded(TRAFFIC, f"job_id,t,bytes\na,0,1\na,1,2\n{row}\na,3,4\n", store)
     assert (found.counts, found.reasons) == ((4, 3, 1), {reason: 1})
     assert found.series() == {"a": [(0, 1, None), (1, 2, 1), (3, 4, 2)]}

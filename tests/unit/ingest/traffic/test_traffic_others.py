@@ -50,7 +50,7 @@ def test_an_answer_with_a_restart_and_several_interfaces(store: Store) -> None:
         ({"pod": ""}, "gpu01:9100"),
     ],
 )
-def test_what_a_series_is_called_after(store: Store, labels: dict[str, str], job: str) -> None:
+def test_names_of_series(store: Store, labels: dict[str, str], job: str) -> None:
     found = Loaded(PROMETHEUS, answer({"metric": NODE | labels, "values": VALUES}), store)
     assert found.series() == {job: AS_ROWS}
 
@@ -75,7 +75,7 @@ def test_series_of_one_name_are_distinguished_or_rejected(store: Store) -> None:
         ({"metric": 5, "values": VALUES}, "no labels"),
     ],
 )
-def test_what_is_rejected_of_an_answer(store: Store, series: dict[str, Any], reason: str) -> None:
+def test_rejected_parts_of_an_answer(store: Store, series: dict[str, Any], reason: str) -> None:
     found = Loaded(PROMETHEUS, answer(series, {"metric": NODE | {"instance": "b"}, "values": VALUES}), store)
     assert found.counts[2] == 1
     assert next(iter(found.reasons)).startswith(reason)
@@ -129,7 +129,7 @@ def test_columns_of_flows(store: Store, text: str) -> None:
         ("1,2000000000,a,5", "a flow of more than 1e+09 s"),
     ],
 )
-def test_what_is_rejected_of_flows(store: Store, row: str, reason: str) -> None:
+def test_rejected_flows(store: Store, row: str, reason: str) -> None:
     found = Loaded(FLOWS, f"start,end,dst,bytes\n0,1,a,7\n{row}\n", store)
     assert (found.counts, found.reasons) == ((2, 1, 1), {reason: 1})
     assert found.series() == {"a": [(1, 7, 1)]}

@@ -72,7 +72,7 @@ def test_gpus_that_a_running_application_holds(tmp_path: Path) -> None:
     assert y.row(db, JOB.format(4))["gpus"] == 4
 
 
-def test_a_later_dump_says_how_it_ended(tmp_path: Path) -> None:
+def test_a_later_dump_states_how_it_ended(tmp_path: Path) -> None:
     open_app = y.running()
     over = y.running()
     over.end, over.state, over.final = 200, "FINISHED", "SUCCEEDED"

@@ -119,7 +119,7 @@ def restarted() -> tuple[y.App, y.Log]:
     return app, log
 
 
-def test_what_a_restarted_resource_manager_forgot(tmp_path: Path) -> None:
+def test_records_that_a_restarted_resource_manager_lost(tmp_path: Path) -> None:
     app, log = restarted()
     lines = log.lines()
     cut = next(i for i, line in enumerate(lines) if b"SHUTDOWN_MSG" in line)

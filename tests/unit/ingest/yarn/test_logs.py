@@ -153,7 +153,7 @@ def test_which_containers_are_the_gang(tmp_path: Path) -> None:
     assert all(container.startswith("container_e02_") for container in held[epoch.id])
 
 
-def test_numbers_of_containers_begin_anew_after_a_restart(tmp_path: Path) -> None:
+def test_numbers_of_containers_restart_after_a_restart(tmp_path: Path) -> None:
     app = y.gang()
     log = y.rm_log([app])
     log.records = [

@@ -143,7 +143,7 @@ def test_chunks_and_long_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     "stamp",
     ["2018-02-29 00:00:00,000", "2018-13-01 00:00:00,000", "2018-01-01 24:00:00,000", "2018-01-01 00:00:00,00x"],
 )
-def test_what_is_no_date_continues_a_record(stamp: str) -> None:
+def test_a_line_without_a_date_continues_a_record(stamp: str) -> None:
     _, sink = read(DATE + b" INFO a.B: x\n" + stamp.encode() + b" INFO a.B: USER=u\n")
     assert sink.rows_in == 1
 

@@ -48,7 +48,7 @@ def test_containers(text: str, job: str, attempt: int, number: int) -> None:
         "application_1542189090588_0002",
     ],
 )
-def test_what_is_no_container(text: str) -> None:
+def test_invalid_containers(text: str) -> None:
     assert container_id(text) is None
 
 
@@ -77,7 +77,7 @@ def test_resources(text: str, expected: tuple[float, ...]) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "<memory:1024>", "<memory:-1, vCores:1>", "<memory:1024, vCores:1"])
-def test_what_is_no_resource(text: str) -> None:
+def test_unknown_resources(text: str) -> None:
     assert read_resource(text) is None
 
 
@@ -194,7 +194,7 @@ def test_repeated_entries_are_stored_and_other_repeated_keys_are_not() -> None:
     ]
 
 
-def test_reading_goes_on_after_damage() -> None:
+def test_reading_continues_after_damage() -> None:
     damaged = b'{"apps":{"app":[{"id":"a"},{"id":"b",,"m":[{"k":1},{"k":2}]},{"id":"c"}]}}'
     assert read(damaged) == [(1, {"id": "a"}, None), (1, None, NOT_JSON), (1, {"id": "c"}, None)]
 

@@ -251,7 +251,7 @@ def test_the_example_breaks_no_invariant(seed: int) -> None:
     assert foresight(find(EXAMPLE), case, outcome, seed) == []
 
 
-def test_the_longest_wait_for_each_gpu_goes_first(tmp_path: Path) -> None:
+def test_the_longest_wait_for_each_gpu_is_first(tmp_path: Path) -> None:
     from tests.unit.replay.engine.test_engine import jobs, replay
 
     # at 100 the head start of 60 s counts: b has waited (90 + 60) / 1 s a GPU, c (95 + 60) / 2, d (5 + 60) / 1

@@ -59,7 +59,7 @@ def test_work_is_kept_through_resizes_and_a_curve_is_followed(tmp_path: Path) ->
     ("row", "said"),
     [("a,0,30,2,3,4", "min_gpus is above"), ("a,0,30,2,1,1", "max_gpus is below"), ("a,0,30,2,0,2", "at least 1")],
 )
-def test_bounds_that_cannot_be_are_told(tmp_path: Path, row: str, said: str) -> None:
+def test_bounds_that_cannot_be_are_reported(tmp_path: Path, row: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         jobs(tmp_path, row, header=HEADER)
 
@@ -149,7 +149,7 @@ def test_the_example_breaks_no_invariant(seed: int) -> None:
         ";",
     ],
 )
-def test_a_curve_that_is_none_is_told_with_its_line(tmp_path: Path, curve: str) -> None:
+def test_a_curve_that_is_none_is_reported_with_its_line(tmp_path: Path, curve: str) -> None:
     with pytest.raises(InputError, match=r"speed_curve is not a list of speeds from .* in 1 row: line 3 \(job 'b', "):
         jobs(tmp_path, "a,0,30,2,1,4,1;2", f"b,0,30,2,1,4,{curve}", header=CURVED)
 
@@ -206,7 +206,7 @@ class Throws(PythonPolicy):
         view.start(0, gpus=2)
 
 
-def test_a_job_that_begins_anew_has_its_first_speeds_again(tmp_path: Path) -> None:
+def test_a_job_that_restarts_has_its_first_speeds_again(tmp_path: Path) -> None:
     workload = jobs(tmp_path, "a,0,100,1,1,2,1;1|0.2:1;2", header=CURVED)
     outcome = replayed(Throws, workload, "1x2")
     assert outcome.jobs["end_s"].to_list() == [30 + 20 + 80 / 2]

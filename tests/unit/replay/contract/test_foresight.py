@@ -49,12 +49,12 @@ def ranked(key: Callable[[Workload], Any]) -> type[Policy]:
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_what_only_the_log_tells_is_found(door: str) -> None:
+def test_facts_only_in_the_log_are_found(door: str) -> None:
     assert any("knows what comes after" in line for line in check(ranked(DOORS[door]), CASES))
 
 
 @pytest.mark.parametrize("door", HONEST)
-def test_what_a_job_asks_for_is_no_foresight(door: str) -> None:
+def test_requests_of_a_job_need_no_foresight(door: str) -> None:
     assert check(ranked(HONEST[door]), CASES) == []
 
 

@@ -51,7 +51,7 @@ def telling(*names: str, **more: object) -> type[Told]:
     return type("TellingThese", (Told,), {name: _write_down(name) for name in names} | more)
 
 
-def test_ends_come_first_then_nodes_then_submissions(tmp_path: Path) -> None:
+def test_ends_are_first_then_nodes_then_submissions(tmp_path: Path) -> None:
     workload = jobs(tmp_path, "a,0,10,1", "b,0,10,1", "c,0,10,2", "d,10,5,1", "e,20,1,1")
     down = np.array([[0.0, 15.0, 20.0]])
     replay(telling(*(set(HOOKS) - {"on_round"})), workload, "1x2", down=down)

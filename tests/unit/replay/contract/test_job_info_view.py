@@ -54,13 +54,13 @@ ASKS: dict[str, tuple[Callable[[View], object], object]] = {
 
 
 @pytest.mark.parametrize("what", ASKS)
-def test_what_a_job_says_of_itself(tmp_path: Path, what: str) -> None:
+def test_statements_of_a_job_on_itself(tmp_path: Path, what: str) -> None:
     ask, answer = ASKS[what]
     assert told(jobs(tmp_path, *ROWS, header=HEADER), ask) == answer
 
 
 @pytest.mark.parametrize("what", ["job_name", "user_name", "predicted", "app", "account", "qos", "priority"])
-def test_of_a_job_to_come_nothing_is_told(tmp_path: Path, what: str) -> None:
+def test_nothing_is_known_of_a_future_job(tmp_path: Path, what: str) -> None:
     with pytest.raises(InputError, match="has not been submitted"):
         told(jobs(tmp_path, *ROWS, header=HEADER), lambda view: getattr(view, what)(1))
     with pytest.raises(InputError, match="has not been submitted"):
@@ -74,7 +74,7 @@ def test_without_a_column_priority_nice_counts_and_else_nothing(tmp_path: Path) 
     assert told(jobs(tmp_path, "a,0,10,1", header=header), lambda view: view.predicted(0)) is None
 
 
-def test_a_column_that_is_not_there_is_told_with_those_that_are(tmp_path: Path) -> None:
+def test_a_missing_column_is_reported_with_the_existing_ones(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         told(jobs(tmp_path, *ROWS, header=HEADER), lambda view: view.column(0, "batch"))
     assert "its own columns are: priority, noise_scale, model" in str(caught.value.hint)

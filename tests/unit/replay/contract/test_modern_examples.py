@@ -61,7 +61,7 @@ def test_who_borrows_takes_nothing_from_others(tmp_path: Path) -> None:
     assert starts(outcome)[2] == 10
 
 
-def test_of_two_that_wait_the_more_urgent_goes_first(tmp_path: Path) -> None:
+def test_of_two_that_wait_the_more_urgent_is_first(tmp_path: Path) -> None:
     rows = ("a1,0,100,8,a,5", "a2,1,10,8,a,0", "a3,2,10,8,a,5")
     outcome = replayed(COHORT, jobs(tmp_path, *rows, header=HEADER), "1x8", quota=8)
     assert starts(outcome) == [0, 110, 100]

@@ -51,7 +51,7 @@ WRITES: dict[str, Callable[[View], object]] = {
 
 
 @pytest.mark.parametrize("what", WRITES)
-def test_what_a_policy_is_given_cannot_be_written(tmp_path: Path, what: str) -> None:
+def test_inputs_of_a_policy_are_read_only(tmp_path: Path, what: str) -> None:
     with pytest.raises(InputError, match=f"doing writes to {what}"):
         replay(doing(WRITES[what]), jobs(tmp_path, "a,0,10,1"), "1x8")
 
@@ -69,7 +69,7 @@ WRONG: dict[str, Callable[[View], object]] = {
 
 
 @pytest.mark.parametrize("said", WRONG)
-def test_a_word_or_number_that_means_nothing_is_told_with_what_is_allowed(tmp_path: Path, said: str) -> None:
+def test_a_word_or_number_that_means_nothing_is_reported_with_what_is_allowed(tmp_path: Path, said: str) -> None:
     with pytest.raises(GpuctlError) as caught:
         replay(doing(WRONG[said]), jobs(tmp_path, "a,0,10,1"), "1x8")
     told, _, allowed = said.partition(".*")
@@ -93,7 +93,7 @@ def test_jobs_without_a_queue_have_no_quota(tmp_path: Path) -> None:
         ({"begin": lambda self, view: view.preempt(0)}, "acts in begin(), before the first instant"),
     ],
 )
-def test_what_is_wrong_with_a_class_is_told_before_the_first_instant(
+def test_faults_of_a_class_are_reported_before_the_first_instant(
     tmp_path: Path, more: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(InputError) as caught:
@@ -164,7 +164,7 @@ HEADER = "job_id,submit_time,duration,num_gpus,min_gpus,max_gpus,requested_time"
 
 
 @pytest.mark.parametrize(("act", "cancel"), [("resize", False), ("resize", True)])
-def test_whoever_names_no_nodes_respects_reservations(tmp_path: Path, act: str, cancel: bool) -> None:
+def test_a_job_that_names_no_nodes_respects_reservations(tmp_path: Path, act: str, cancel: bool) -> None:
     workload = jobs(tmp_path, "a,0,100,1,1,32,600", "b,10,10,24,24,24,600", "c,50,5,1,1,1,600", header=HEADER)
     policy = type("KeepsSo", (Keeps,), {"act": act, "cancel": cancel})
     replay(policy, workload, "4x8")
@@ -189,7 +189,7 @@ def test_a_migration_stays_clear_of_reserved_nodes(tmp_path: Path) -> None:
     assert first == [0, 0]
 
 
-def test_a_trial_says_what_would_fit_and_changes_nothing(tmp_path: Path) -> None:
+def test_a_trial_states_what_would_fit_and_changes_nothing(tmp_path: Path) -> None:
     seen: dict[str, object] = {}
 
     def tries(view: View) -> None:
@@ -234,7 +234,7 @@ def test_a_trial_counts_what_those_gone_had_of_a_quota_and_who_stays_on_their_gp
     assert seen == [None, {0: 2}, {0: 4}]
 
 
-def test_a_gpu_type_is_asked_for(tmp_path: Path) -> None:
+def test_a_gpu_type_is_requested(tmp_path: Path) -> None:
     header = "job_id,submit_time,duration,num_gpus,gpu_type"
     workload = jobs(tmp_path, "a,0,50,1,", "b,0,50,2,", "c,0,50,1,v100", header=header)
     (tmp_path / "cluster.toml").write_text(

@@ -124,7 +124,7 @@ def test_preemption_as_of_a_real_scheduler_comes_to_an_end(
     assert violations(one.outcome(), workload, cluster, settings) == []
 
 
-def test_what_waits_for_patience_is_not_looked_at_in_vain() -> None:
+def test_jobs_that_wait_for_patience_are_not_examined_in_vain() -> None:
     """The monitor looks again when a job that went on may be preempted, as if it looked each time."""
     workload, cluster, shared = random_case(11)
     workload = replace(workload, segment_s=workload.segment_s * 10)
@@ -187,7 +187,7 @@ def test_a_replay_that_does_not_come_forward_stops(
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_no_value_of_a_parameter_is_a_bug_of_ours(name: str) -> None:
+def test_no_value_of_a_parameter_is_a_bug_of_gpuctl(name: str) -> None:
     case = random_case(5)
     refused = 0
     for parameter in find(name).parameters:

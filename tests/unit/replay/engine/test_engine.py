@@ -133,7 +133,7 @@ class Renewed(Leases):
                 view.lease(job, view.now + 10)
 
 
-def test_a_renewed_lease_goes_on(tmp_path: Path) -> None:
+def test_a_renewed_lease_continues(tmp_path: Path) -> None:
     assert times(replay(Renewed, jobs(tmp_path, "a,0,25,1"), "pool:1")) == [(0, 25)]
 
 
@@ -317,7 +317,7 @@ class LendsAndClears(LendsForAWhile):
         (LendsAndClears, [0, 0, 0], 0, [80, 80 + 60 - 35, 90], ["return"]),
     ],
 )
-def test_a_node_that_is_lent_with_a_time_comes_back(
+def test_a_node_that_is_lent_with_a_time_round_trips(
     tmp_path: Path, policy: Any, starts: list[float], lost: float, ends: list[float], runs: list[str]
 ) -> None:
     header = "job_id,submit_time,duration,num_gpus,gpu_type"
@@ -429,7 +429,7 @@ def test_timers_wake_the_policy(tmp_path: Path) -> None:
     assert times(replay(Timers, jobs(tmp_path, "a,0,5,1"), "pool:1")) == [(7, 12)]
 
 
-def test_a_fork_goes_its_own_way_and_leaves_the_first_alone(tmp_path: Path) -> None:
+def test_a_fork_is_independent_and_leaves_the_first_alone(tmp_path: Path) -> None:
     rows = [f"j{k},{k * 3},{40 - k % 7 * 5},{1 + k % 3}" for k in range(60)]
     workload = jobs(tmp_path, *rows)
     cluster = parse_cluster("2x4", workload)
@@ -456,7 +456,7 @@ class Peeks(PythonPolicy):
         view.remaining(0)
 
 
-def test_true_run_times_are_for_those_that_say_so(tmp_path: Path) -> None:
+def test_true_run_times_are_for_those_that_report_it(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="without declaring it"):
         replay(Peeks, jobs(tmp_path, "a,0,5,2"), "pool:4")
 
@@ -510,7 +510,7 @@ def test_a_fault_of_the_users_policy_names_file_and_line(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("resources", [False, True])
-def test_a_simulation_that_gives_up_its_arrays_says_the_same(resources: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_simulation_that_gives_up_its_arrays_gives_the_same(resources: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpuctl.replay.engine.simulation.BATCH", 7)
     for seed in range(12):
         workload, cluster, shared = random_case(seed, resources=resources)

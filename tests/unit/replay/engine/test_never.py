@@ -72,12 +72,12 @@ def test_a_gang_larger_than_a_hard_quota_is_named(tmp_path: Path) -> None:
     assert outcome.jobs["state"].to_list() == ["waiting", "waiting", "finished"]
 
 
-def test_whoever_waits_behind_it_is_told() -> None:
+def test_a_job_that_waits_behind_it_is_reported() -> None:
     assert why_left({3: QUOTA}, [3, 4, 5], ["waiting", "waiting", "held"]) == [QUOTA, BEHIND, None]
     assert why_left({}, [4], ["waiting"]) == [None]
 
 
-def test_racks_and_fewest_nodes_are_looked_at() -> None:
+def test_racks_and_fewest_nodes_are_examined() -> None:
     import numpy as np
 
     from gpuctl.replay.engine.never import _holds

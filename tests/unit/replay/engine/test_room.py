@@ -69,7 +69,7 @@ def _cut(state: State) -> None:
 
 
 @pytest.mark.parametrize("name", [*NAMES, "packer", "crowd"])
-def test_what_is_promised_is_enough(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_promised_columns_suffice(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """At every instant the arrays have just the room that `wanted` says; one line more would be an IndexError.
 
     What small cases write would fit into the 64 that it adds for good measure, so those are not counted on here.

@@ -204,12 +204,12 @@ def test_packed_jobs_are_as_fast_as_the_table_of_pairs_says(tmp_path: Path) -> N
     assert outcome.jobs["end_s"].to_list() == [pytest.approx(125), pytest.approx(125 + 37.5)]
 
 
-def test_what_does_not_pay_to_pack_takes_turns(tmp_path: Path) -> None:
+def test_jobs_not_worth_packing_are_time_sliced(tmp_path: Path) -> None:
     outcome = paired(tmp_path, "lm,vision,.4\n,,.5\n", find(EXAMPLE)(), *ROWS, turns="9:1")
     assert outcome.jobs["end_s"].to_list() == [pytest.approx(100 / 0.45)] * 2
 
 
-def test_a_third_job_is_beside_two(tmp_path: Path) -> None:
+def test_a_third_job_is_next_to_two(tmp_path: Path) -> None:
     rows = (*ROWS, "c,0,25,1,")
     outcome = paired(tmp_path, ",,.8\n", find(EXAMPLE)({"most": "3"}), *rows)
     # all at 0.64 until c is done; then the two others at 0.8
@@ -254,7 +254,7 @@ def acted(what: Any) -> Any:
 ELASTIC = "job_id,submit_time,duration,num_gpus,min_gpus,max_gpus,speed_curve"
 
 
-def test_a_host_grows_and_its_guest_stays_beside_it(tmp_path: Path) -> None:
+def test_a_host_grows_and_its_guest_stays_next_to_it(tmp_path: Path) -> None:
     workload = jobs(tmp_path, f"a,0,{100 * P},1,1,2,1;2", f"b,0,{50 * P},1,,,", header=ELASTIC)
 
     def grow(view: View) -> None:
@@ -311,7 +311,7 @@ def test_a_guest_that_moves_has_gpus_of_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0:1", "60:-1", "a", "60:1:2", "nan:1", "60:inf"])
-def test_turns_that_cannot_be_are_told(text: str) -> None:
+def test_turns_that_cannot_be_are_reported(text: str) -> None:
     with pytest.raises(UsageError, match=r"--time-slice .*: expected seconds of a turn and of a switch"):
         parse_time_slice(text)
 
@@ -324,7 +324,7 @@ def test_turns_that_cannot_be_are_told(text: str) -> None:
         (",,1\n,,1\n", "pairs.csv:3: jobs without a class beside jobs without a class has a second line"),
     ],
 )
-def test_a_wrong_table_of_pairs_is_an_error_that_says_where(tmp_path: Path, speeds: str, message: str) -> None:
+def test_a_wrong_table_of_pairs_is_an_error_that_states_where(tmp_path: Path, speeds: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         paired(tmp_path, speeds, find(EXAMPLE)(), *ROWS)
     assert message in str(caught.value)

@@ -156,7 +156,7 @@ def test_draws_of_a_trace_are_no_draws_of_the_cluster() -> None:
     assert p95["wait_p95_s_low"] < 180 < p95["wait_p95_s_high"]
 
 
-def test_every_column_says_what_it_is(base: Base) -> None:
+def test_every_column_states_what_it_is(base: Base) -> None:
     made = plan([("fifo", {}), ("tiresias", {})], {"tiresias.promote": ("4", "8")}, (1, 2))
     for table in tables(made, run(base, made, engine=Engine(processes=1)), "fifo"):
         assert [column.name for column in table.columns] == table.frame.columns
@@ -169,7 +169,7 @@ def test_a_load_that_is_none_is_refused(base: Base) -> None:
         cells_of.run(base, Cell("fifo", (), (("scale_load", "fast"),), 1))
 
 
-def test_a_worker_that_is_killed_is_told_and_loses_no_cell_that_is_done(base: Base, tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_is_reported_and_loses_no_cell_that_is_done(base: Base, tmp_path: Path) -> None:
     kept = CellFolder(tmp_path)
     run(base, CELLS[:3], kept, engine=Engine(processes=1))
     broken = Cell("tests/unit/replay/experiments/killed.py:Killed", (), (), 1)
@@ -178,7 +178,7 @@ def test_a_worker_that_is_killed_is_told_and_loses_no_cell_that_is_done(base: Ba
     assert len(list(tmp_path.iterdir())) >= 3
 
 
-def test_what_a_cell_names_may_change(tmp_path: Path) -> None:
+def test_references_of_a_cell_may_change(tmp_path: Path) -> None:
     policy, folder = tmp_path / "own.py", tmp_path / "conf"
     folder.mkdir()
     for path in (policy, folder / "a.conf"):

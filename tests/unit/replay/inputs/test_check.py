@@ -29,7 +29,7 @@ def refused(workload: Workload, cluster: Cluster) -> str:
     return str(caught.value)
 
 
-def test_what_fits_passes() -> None:
+def test_fitting_values_pass() -> None:
     check(jobs(), nodes())
     check(jobs(), nodes("pool:64"))
     assert unplaceable(jobs(), nodes()).tolist() == []
@@ -60,7 +60,7 @@ def test_a_gpu_type_that_no_node_has() -> None:
     assert room(typed, mixed).tolist() == [32, 48, 64]
 
 
-def test_nodes_that_are_down_for_good_do_not_count() -> None:
+def test_nodes_that_are_down_forever_do_not_count() -> None:
     down = np.array([[0.0, -5.0, np.inf], [1.0, 5.0, np.inf], [2.0, 0.0, 100.0]])
     assert room(jobs(), nodes(down=down)).tolist() == [56, 56, 56]
 
@@ -105,7 +105,7 @@ def test_nodes_without_gpus_are_enough_where_cpus_count() -> None:
     check(few, none, ("gpu", "cpu"))
 
 
-def test_everything_is_told_at_once() -> None:
+def test_everything_is_reported_at_once() -> None:
     told = refused(jobs(gpus=np.array([0, 1, 2]), ids=("x", "x", "y")), nodes(quota=np.full(1, 8.0)))
     assert all(text in told for text in ("less than one GPU", "names of several jobs", "quotas for 1 queue"))
 

@@ -85,7 +85,7 @@ def test_a_pool() -> None:
 @pytest.mark.parametrize(
     "text", ["64y8", "", "8", "pool:0", "pool:", "8x8+", "x8", "-1x8", "no/such/file.toml", "1.5x8"]
 )
-def test_what_is_neither_a_short_form_nor_a_file(text: str) -> None:
+def test_neither_a_short_form_nor_a_file(text: str) -> None:
     with pytest.raises(UsageError, match="no such file, and no short form") as caught:
         parse_cluster(text, WORK)
     assert "32x8+16x4" in str(caught.value.hint)

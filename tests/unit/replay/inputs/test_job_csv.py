@@ -66,7 +66,7 @@ def test_optional_columns_and_empty_cells(tmp_path: Path) -> None:
     assert sorted(map(tuple, jobs.depends.tolist())) == [(2, 0), (2, 1), (3, 2)]
 
 
-def test_what_slurm_goes_by(tmp_path: Path) -> None:
+def test_settings_that_slurm_uses(tmp_path: Path) -> None:
     jobs = read(
         tmp_path, f"{HEAD},account,qos,nodes,nice\na,0,1,1,vision,,2,-10\nb,1,1,1,,high,,\nc,2,1,1,nlp,high,1,3\n"
     )
@@ -139,11 +139,11 @@ def test_spreadsheets_and_packed_files(tmp_path: Path, text: str | bytes) -> Non
         (f"{HEAD},depends_on\na,0,1,1,b\nb,0,1,1,c\nc,0,1,1,a\nd,0,1,1,a\n", "leads back to the job itself in 3 rows"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, text: str | bytes, said: str) -> None:
+def test_errors_are_reported_with_their_place(tmp_path: Path, text: str | bytes, said: str) -> None:
     assert said in refused(tmp_path, text)
 
 
-def test_everything_wrong_is_told_at_once_with_the_first_five(tmp_path: Path) -> None:
+def test_all_errors_are_reported_at_once_with_the_first_five(tmp_path: Path) -> None:
     rows = "".join(f"j{i},x,0,1.5\n" for i in range(1234))
     told = refused(tmp_path, f"{HEAD}\n{rows}j0,0,1,1\n")
     assert "submit_time is not a number in 1,234 rows: line 2 (job 'j0', 'x')" in told
@@ -175,7 +175,7 @@ JOBS = st.lists(
 
 
 @given(jobs=JOBS)
-def test_what_is_written_is_read(
+def test_written_files_can_be_read(
     tmp_path_factory: pytest.TempPathFactory, jobs: list[tuple[float, float, int, str]]
 ) -> None:
     quoted = [(s, d, g, '"' + q.replace('"', '""') + '"') for s, d, g, q in jobs]

@@ -22,7 +22,7 @@ c,9,7200,4,y,
 """
 
 
-def test_what_a_csv_tells_is_analyzed(tmp_path: Path) -> None:
+def test_a_csv_is_analyzed(tmp_path: Path) -> None:
     path = tmp_path / "jobs.csv"
     path.write_text(CSV)
     name = write_jobs(tmp_path / "jobs.duckdb", read_jobs(path), path)

@@ -46,7 +46,7 @@ def test_predictions_from_a_file(work: Workload, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["error", "error:", "error:-1", "error:nan", "error:9", "perhaps", "nowhere.csv"])
-def test_what_is_not_understood(work: Workload, how: str) -> None:
+def test_unsupported_input(work: Workload, how: str) -> None:
     with pytest.raises(UsageError, match="not understood"):
         with_estimates(work, how)
 

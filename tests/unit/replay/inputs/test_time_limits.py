@@ -87,7 +87,7 @@ def test_predictions_and_their_upper_ends(work: Workload, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "how", ["", "factor", "factor:0", "factor:inf", "error:4", "error:x", "guess", "no.csv", "no.csv:x"]
 )
-def test_what_is_not_understood(work: Workload, how: str) -> None:
+def test_unsupported_input(work: Workload, how: str) -> None:
     with pytest.raises(UsageError, match="not understood"):
         plan(work, how)
 
@@ -96,7 +96,7 @@ def test_what_is_not_understood(work: Workload, how: str) -> None:
     ("text", "said"),
     [("job,x\na,1\n", "lacks a column"), ("job,run_time_s\nq,1\n", "for none of the jobs"), ("", "is not a valid CSV")],
 )
-def test_files_that_say_nothing(work: Workload, tmp_path: Path, text: str, said: str) -> None:
+def test_files_that_report_nothing(work: Workload, tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "p.csv"
     path.write_text(text)
     with pytest.raises(InputError, match=said):
@@ -130,7 +130,7 @@ def test_no_limits_at_all_is_an_error() -> None:
     assert (first.notes, second.notes) == ((), ())
 
 
-def test_jobs_without_a_limit_are_told_of(work: Workload) -> None:
+def test_jobs_without_a_limit_are_reported(work: Workload) -> None:
     from gpuctl.replay.inputs.clusters import parse_cluster
     from gpuctl.replay.run import replay
 
@@ -180,7 +180,7 @@ def test_limits_of_one_policy_that_make_no_sense_are_found_before_anything_runs(
     assert told == []
 
 
-def test_a_policy_may_go_by_the_limits_asked_for_where_all_others_go_by_others(work: Workload) -> None:
+def test_a_policy_may_follow_the_limits_requested_where_all_others_follow_others(work: Workload) -> None:
     true = plan(work, "true")
     same(plan(true, "asked").planned_time, [300, np.nan, 20000, np.nan])
     same(true.planned_time, [100, 1000, 10000, 400000])

@@ -163,7 +163,7 @@ def test_other_run_times(sample: Store, how: Any) -> None:
     assert np.array_equal(ours, [x for x in known if x is not None])
 
 
-def test_what_the_log_recorded_comes_back(sample: Store) -> None:
+def test_recorded_values_round_trip(sample: Store) -> None:
     jobs, _ = read_trace(sample)
     rows = recorded(jobs)
     ended = [state != "running" for state in jobs.state]

@@ -67,7 +67,7 @@ def test_taken_jobs_bring_all_that_is_theirs() -> None:
     assert some.notes == ("two of three", "1 dependency on jobs outside the replay is dropped")
 
 
-def test_what_slurm_goes_by_is_kept() -> None:
+def test_settings_that_slurm_uses_are_stored() -> None:
     jobs = replace(
         ragged(), account=np.array([1, -1, 0]), accounts=("x", "y"), qos=np.array([0, 0, -1]), qos_names=("high",),
         min_nodes=np.array([0, 2, 3]), nice=np.array([5, 0, -7]),
@@ -144,7 +144,7 @@ def test_a_window_in_seconds() -> None:
     assert window(ragged(), None, 11.5).ids == ("j0", "j1")
 
 
-def test_a_window_of_jobs_without_records_says_that_it_starts_empty() -> None:
+def test_a_window_of_jobs_without_records_states_that_it_starts_empty() -> None:
     jobs = make_workload([0, 10, 20], [1] * 3, [1] * 3)
     told = window(jobs, 10).notes
     assert len(told) == 2

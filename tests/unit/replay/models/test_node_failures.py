@@ -107,7 +107,7 @@ def test_a_rack_fails_as_one_and_a_share_of_a_cluster_by_chance(case: tuple[Work
     assert np.mean(shares) == pytest.approx(10, rel=0.2)
 
 
-def test_young_goes_by_the_nodes_of_each_job(case: tuple[Workload, Cluster]) -> None:
+def test_young_follows_the_nodes_of_each_job(case: tuple[Workload, Cluster]) -> None:
     every = model_of(case, "0.05", checkpoint="young", write=300.0).every
     # Young: sqrt(2 w M); 64 GPUs on 8 nodes: M = 2.5 days
     assert every[1] == pytest.approx(math.sqrt(2 * 300 * DAY_S / (8 * 0.05)))

@@ -101,7 +101,7 @@ def test_nodes_that_go_down_take_their_cpus_with_them(tmp_path: Path) -> None:
     assert starts(replayed(work, tmp_path, down)) == {"a": 50, "b": 1}
 
 
-def test_what_does_not_count_bounds_nothing(tmp_path: Path) -> None:
+def test_uncounted_resources_bound_nothing(tmp_path: Path) -> None:
     work = jobs(tmp_path, "a,0,10,1,99,1,x,", "b,0,10,1,1,9999,x,")
     path = tmp_path / "cluster.toml"
     path.write_text(NODES)
@@ -113,7 +113,7 @@ def test_what_does_not_count_bounds_nothing(tmp_path: Path) -> None:
         check(work, cluster, ALL)
 
 
-def test_defaults_are_only_those_that_were_asked_for_and_are_told(tmp_path: Path) -> None:
+def test_defaults_are_only_those_requested_and_are_reported(tmp_path: Path) -> None:
     work = jobs(tmp_path, "a,0,10,2,,,x,", "b,0,10,0,,,x,", "c,0,10,1,1,5,x,")
     (tmp_path / "cluster.toml").write_text(NODES)
     cluster = parse_cluster(str(tmp_path / "cluster.toml"), work)

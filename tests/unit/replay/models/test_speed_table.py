@@ -114,7 +114,7 @@ def test_progress_is_kept_when_a_job_moves_to_another_type_and_its_rate_shows(ca
     assert violations(outcome, *made) == []
 
 
-def test_what_a_policy_sees_of_types_and_classes(case: Callable[..., Case]) -> None:
+def test_types_and_classes_in_the_view_of_a_policy(case: Callable[..., Case]) -> None:
     policy = put(({K: 2}, {K: 1}, {V: 1, K: 1}))
     run(policy, *case(JOBS.replace("c,0", "c,7")))
     view = policy.view
@@ -176,7 +176,7 @@ def test_where_run_times_were_recorded_a_replay_there_takes_as_long_as_recorded(
         ),
     ],
 )
-def test_a_wrong_table_is_an_error_that_says_where(
+def test_a_wrong_table_is_an_error_that_states_where(
     case: Callable[..., Case], text: str, line: int | None, message: str
 ) -> None:
     with pytest.raises(InputError) as caught:
@@ -184,7 +184,7 @@ def test_a_wrong_table_is_an_error_that_says_where(
     assert f"speeds.csv{'' if line is None else f':{line}'}: {message}" in str(caught.value)
 
 
-def test_srtf_goes_by_the_time_left_on_the_gpus_that_jobs_have(case: Callable[..., Case]) -> None:
+def test_srtf_follows_the_time_left_on_the_gpus_that_jobs_have(case: Callable[..., Case]) -> None:
     """Its order of running jobs is no longer fixed once they come forward at different speeds."""
     text = "job_id,submit_time,duration,num_gpus,job_class\n"
     made = case(

@@ -31,7 +31,7 @@ def jobs(path: Path, *lines: str) -> Workload:
     return read_jobs(path)
 
 
-def test_what_is_not_told_follows_from_the_name(tmp_path: Path) -> None:
+def test_unstated_values_follow_from_the_name(tmp_path: Path) -> None:
     many = [f"x{k},0,10,{1 + k % 8}" for k in range(400)]
     workload = jobs(tmp_path, "job_id,submit_time,duration,num_gpus", *many)
     known = traits(workload)
@@ -59,7 +59,7 @@ def test_what_is_not_told_follows_from_the_name(tmp_path: Path) -> None:
     assert all(mask.all() for mask in known.derived.values())
 
 
-def test_what_is_told_is_taken_and_what_is_not_is_marked(tmp_path: Path) -> None:
+def test_stated_values_are_used_and_missing_ones_marked(tmp_path: Path) -> None:
     workload = jobs(
         tmp_path,
         "job_id,submit_time,duration,num_gpus,util,w_max,min_gpus",
@@ -78,7 +78,7 @@ def test_what_is_told_is_taken_and_what_is_not_is_marked(tmp_path: Path) -> None
     assert "w_max (2)" in str(note)
 
 
-def test_results_say_what_is_assumed(tmp_path: Path) -> None:
+def test_results_state_what_is_assumed(tmp_path: Path) -> None:
     workload = jobs(tmp_path, "job_id,submit_time,duration,num_gpus,util", "a,0,10,4,.5", "b,0,10,1,")
     cluster = parse_cluster("1x8", workload)
     from gpuctl.replay.results.tables import result
@@ -191,7 +191,7 @@ def test_a_comparison_has_one_cost_and_alone_each_charges_its_own(tmp_path: Path
     assert set(costs(tmp_path, ["fifo", "tiresias"], {}).values()) == {"none: preemption is free"}
 
 
-def test_a_note_says_what_a_policy_charges_alone(tmp_path: Path) -> None:
+def test_a_note_states_what_a_policy_charges_alone(tmp_path: Path) -> None:
     workload = jobs(tmp_path, "job_id,submit_time,duration,num_gpus", "a,0,10,2")
     cluster = parse_cluster("1x8", workload)
     found = replay(workload, cluster, [("fifo", {}), ("aryl", {}), ("themis", {})], own_speeds=True)
@@ -220,7 +220,7 @@ def test_racks_go_through_all_groups_of_nodes(tmp_path: Path) -> None:
         in_racks(parse_cluster("pool:8", workload), "pool:8", 4)
 
 
-def test_ties_go_by_the_line_of_the_input(tmp_path: Path) -> None:
+def test_ties_follow_the_line_of_the_input(tmp_path: Path) -> None:
     workload = jobs(tmp_path, "job_id,submit_time,duration,num_gpus", "late,5,1,1", "b,0,1,1", "a,0,1,1")
     assert workload.ids == ("b", "a", "late")
     assert in_line(workload).tolist() == [1, 2, 0]
@@ -264,6 +264,6 @@ def test_jobs_that_were_all_rejected_have_no_rho(tmp_path: Path) -> None:
         ("util", "much", "util is not a number"),
     ],
 )
-def test_wrong_values_are_told(column: str, value: str, said: str, tmp_path: Path) -> None:
+def test_wrong_values_are_reported(column: str, value: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=said):
         jobs(tmp_path, f"job_id,submit_time,duration,num_gpus,{column}", f"a,0,10,2,{value}")

@@ -58,7 +58,7 @@ def test_a_job_that_outlives_the_shadow_time_waits() -> None:
     assert starts(rows, "conservative") == [0, 70, 0, 120]
 
 
-def test_what_is_left_beside_the_head_may_be_had_for_longer() -> None:
+def test_gpus_left_by_the_head_may_be_used_for_longer() -> None:
     # at 100 the head takes 3 of 5: two may be held beyond, one after the other asks for them, the third for one more
     rows = [(0, 100, 4, 100), (0, 10, 3, 10), (0, 500, 1, 500), (1, 500, 1, 500)]
     assert starts(rows, "easy") == [0, 100, 0, 100]
@@ -139,7 +139,7 @@ def test_a_pass_for_each_event_only_counts() -> None:
 
 
 @pytest.mark.parametrize("policy", BOTH)
-def test_a_fork_goes_its_own_way(policy: str) -> None:
+def test_a_fork_is_independent(policy: str) -> None:
     work = jobs_of([(k, 10 + k % 7, 1 + k % 5, 20 + k % 9) for k in range(60)])
     on = cluster([5], work, pool=True)
     one = Simulation(work, on, find(policy)({}), Settings(rates("recorded", work, on), overhead("none", work, on)))
@@ -150,7 +150,7 @@ def test_a_fork_goes_its_own_way(policy: str) -> None:
     assert one.outcome().jobs.equals(two.outcome().jobs)
 
 
-def test_decisions_say_why() -> None:
+def test_decisions_state_why() -> None:
     rows = [(0, 60, 3, 100), (0, 50, 5, 50), (0, 70, 1, 90), (0, 120, 1, 120)]
     work = jobs_of(rows)
     log = simulate(work, cluster([5], work, pool=True), "easy").outcome().decisions

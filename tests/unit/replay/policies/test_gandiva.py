@@ -65,7 +65,7 @@ def paces(outcome: Outcome, at: float) -> list[float]:
     return [float(found.pace[there & (job == k)].sum()) for k in range(outcome.jobs.height)]
 
 
-def test_nodes_take_the_size_of_what_comes_first(tmp_path: Path) -> None:
+def test_nodes_take_the_size_of_what_is_first(tmp_path: Path) -> None:
     outcome = simulated("gandiva", gangs(tmp_path, 1, 4, 1, 2, 4, 4, 1), "3x8", 3, {"check_s": 1e6, "move": 0})
     assert [list(place) for place in first_places(outcome)] == [[0], [1], [0], [2], [1], [0], [0]]
 
@@ -117,7 +117,7 @@ def test_as_recorded(case: str) -> None:
     assert disagreements("gandiva", case, CASES[case]) == []
 
 
-def test_a_gpu_counts_once_however_many_take_turns_on_it(tmp_path: Path) -> None:
+def test_a_gpu_counts_once_no_matter_how_many_take_turns_on_it(tmp_path: Path) -> None:
     path = gangs(tmp_path, 8, 8, 4, 2)
     outcome = simulated("gandiva", path, "1x8", 1, {"check_s": 1e6})
     _, cluster = nodes_of(path, "1x8", 1)

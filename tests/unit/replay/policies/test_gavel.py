@@ -124,7 +124,7 @@ def test_the_largest_rho_is_that_of_a_bisection(types: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_one_type_is_as_two_that_are_alike(seed: int) -> None:
+def test_one_type_is_as_two_that_are_similar(seed: int) -> None:
     """A formula there, programs here."""
     draw = np.random.Generator(np.random.PCG64(seed))
     gpus, speed = draw.integers(1, 9, 12) * 1.0, draw.choice([0.5, 1.0], 12)

@@ -24,7 +24,7 @@ def test_offers_are_made_at_whole_cycles_and_answered_at_once(tmp_path: Path) ->
     assert starts(replayed(work, tmp_path, ONE, "mesos", cycle="0.1"))["a"] == pytest.approx(0.3)
 
 
-def test_what_one_declines_goes_to_the_next_a_cycle_later(tmp_path: Path) -> None:
+def test_declined_gpus_go_to_the_next_app_a_cycle_later(tmp_path: Path) -> None:
     # x holds 1 of 4 GPUs from 0 to 20. At 1 the whole rest is offered to a, which holds nothing and wants 4; it
     # declines. b is offered the same at 2, and takes 2 of 3
     work = jobs(tmp_path, "x,0,20,1,,,x,", "a,1,5,4,,,a,", "b,1,10,2,,,b,")

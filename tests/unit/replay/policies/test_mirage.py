@@ -89,7 +89,7 @@ def test_a_queue_in_minutes_is_read_as_such(tmp_path: Path) -> None:
     assert any("whole minutes" in str(each) for each in jobs.notes)
 
 
-def test_faults_of_such_a_queue_are_told_by_its_own_columns(tmp_path: Path) -> None:
+def test_faults_of_such_a_queue_are_reported_by_its_own_columns(tmp_path: Path) -> None:
     path = tmp_path / "queue.csv"
     path.write_text(HEADER + "a,0,-1,0,-5\nb,0,0,1,5\n")
     with pytest.raises(InputError) as error:

@@ -112,7 +112,7 @@ def test_what_the_classifier_doubts_shows_as_often_as_it_is_right() -> None:
     assert again.jobs["gpu_s"].to_list() == outcome.jobs["gpu_s"].to_list()[::2]
 
 
-def test_without_reasons_nothing_shows_and_a_note_says_so() -> None:
+def test_without_reasons_nothing_shows_and_a_note_reports_it() -> None:
     outcome = _replay(_tries([4], [[(40.0, True), (40.0, False)]]), {"prerun": "60", "retry": "0.5"})
     assert outcome.jobs["gpu_s"].to_list() == [60 + 4 * 80.0]
     assert any("no failure shows early" in str(line) for line in outcome.notes)

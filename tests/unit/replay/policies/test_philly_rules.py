@@ -48,7 +48,7 @@ def slowed(speed: float) -> SpreadSpeeds:
         ({"relax": "retry"}, 1090),  # it gathers for 150 s and rests for 120 s: 10, 280, 550, 820, 1090
     ],
 )
-def test_a_gang_gives_up_locality_when_its_rule_says_so(tmp_path: Path, rules: dict[str, str], at: float) -> None:
+def test_a_gang_gives_up_locality_when_its_rule_reports_it(tmp_path: Path, rules: dict[str, str], at: float) -> None:
     assert start(replayed(tmp_path, SPLIT, rules)) == at
 
 

@@ -43,7 +43,7 @@ def test_a_short_job_has_a_long_one_preempted_at_the_end_of_its_epoch(tmp_path: 
     assert reasons == ["gives way to a shorter job, which gains more than it loses"]
 
 
-def test_near_the_end_of_an_epoch_the_log_says_so(tmp_path: Path) -> None:
+def test_near_the_end_of_an_epoch_the_log_reports_it(tmp_path: Path) -> None:
     found = run(tmp_path, LONG + "short,1790,60,1\n")
     assert times(found)["short"] == (1802.5, 1862.5)
     reasons = found.decisions.filter(found.decisions["decision"] == "preempt")["reason"].to_list()
@@ -119,7 +119,7 @@ def test_checkpoints_share_the_storage(tmp_path: Path) -> None:
         (None, 1060, "young"),
     ],
 )
-def test_a_job_that_has_waited_longer_goes_first_where_its_key_is_smaller(
+def test_a_job_that_has_waited_longer_is_first_where_its_key_is_smaller(
     tmp_path: Path, age: str | None, duration: int, first: str
 ) -> None:
     # at 1000 s `old` has waited 900 s and `young` 100 s. With age=100 their keys are duration / 10 and 1000 / 2 = 500;

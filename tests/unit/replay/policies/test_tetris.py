@@ -54,7 +54,7 @@ def test_remaining_work_is_subtracted(tmp_path: Path) -> None:
     assert starts(alone) == {"first": 0, "long": 10, "short": 110}
 
 
-def test_of_jobs_alike_the_shorter_or_without_it_the_earlier(tmp_path: Path) -> None:
+def test_of_similar_jobs_the_shorter_or_without_it_the_earlier(tmp_path: Path) -> None:
     rows = ["first,0,10,4,,,q,", "a,1,100,2,,,q,", "b,1,10,2,,,q,", "c,1,20,2,,,q,"]
     work = jobs(tmp_path, *rows)
     assert starts(replayed(work, tmp_path, POOL, "tetris")) == {"first": 0, "b": 10, "c": 10, "a": 20}

@@ -70,7 +70,7 @@ def test_apps_worked_out_by_hand(name: str) -> None:
     assert [pytest.approx(row) for row in expected] == got
 
 
-def test_what_is_left_of_an_app_by_its_gpus() -> None:
+def test_remaining_work_of_an_app_by_its_gpus() -> None:
     slow = AppThemis([16], [0], jobs_of((0, 100, 8, 0, 1), (0, 90, 8, 0, 1)))
     # on 9 the second has one GPU for 100 s, then 8; on 8 it waits; on 4 both go half as fast
     expected = {16: 100, 9: 100 + (90 - 100 / 8), 8: 190, 4: 380}

@@ -150,7 +150,7 @@ def test_correlations_are_scipys() -> None:
     assert whole["rank_correlation"] == pytest.approx(spearmanr(here, there).statistic)
 
 
-def test_what_does_not_vary_has_no_correlation() -> None:
+def test_constants_have_no_correlation() -> None:
     workload = make_workload([0, 10], [5, 5], [1, 1], recorded=[0, 10])
     outcome = make_outcome(workload, [[(0, 5, "finished")], [(12, 17, "finished")]])
     whole = comparison.fidelity(outcome, workload).to_dicts()[0]

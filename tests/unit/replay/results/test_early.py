@@ -29,7 +29,7 @@ def simulated(policy: str, workload: object, cluster: object, **params: str) -> 
 
 
 @pytest.mark.parametrize("policy", ["fifo", "srtf", "las", "philly", "slurm", "yarn-fair"])
-def test_they_are_what_attempts_say_where_speed_is_one(policy: str) -> None:
+def test_they_are_what_attempts_state_where_speed_is_one(policy: str) -> None:
     """Without loss, overhead and speeds progress is the time on GPUs, whatever starts, stops and fails a job."""
     seen = 0
     for seed in range(12):
@@ -104,7 +104,7 @@ def test_they_are_those_of_recorded_results(policy: str) -> None:
 
 
 @pytest.mark.skipif(not ORACLES.is_dir(), reason="the recorded results are not here")
-def test_what_giving_nodes_back_did_is_what_is_recorded() -> None:
+def test_effects_of_returned_nodes_equal_the_recording() -> None:
     names = ("reclaimed", "reclaim_preemptions", "scale_ins")
     for row in [row for row in told("aryl") if row["case"] in {"small_default", "small_ratio1_jumpy"}]:
         words = row["settings"].split()

@@ -44,7 +44,7 @@ def test_the_capacity_is_what_is_held_while_jobs_wait(monkeypatch: pytest.Monkey
     assert stretches([outcome]) == pytest.approx(((3 - 6 / 20) / error) ** 2)
 
 
-def test_a_trace_is_short_beside_its_long_jobs() -> None:
+def test_a_trace_is_short_next_to_its_long_jobs() -> None:
     # every GPU-second but a few is of jobs of two days: 40 days are five times four of these
     submit, work = [0.0, 10 * DAY, 20 * DAY, 30 * DAY, 40 * DAY], [2 * DAY, 2 * DAY, 60.0, 2 * DAY, 60.0]
     workload = make_workload(submit, work, [1] * 5)
@@ -60,7 +60,7 @@ def test_a_trace_that_shows_no_week_is_too_short() -> None:
         assert (stretches([outcome]) > 0) == told
 
 
-def test_too_few_stretches_tell_nothing() -> None:
+def test_too_few_stretches_show_nothing() -> None:
     rng = np.random.default_rng(1)
     submit, values = np.sort(rng.uniform(0, 1e6, 500)), rng.normal(0, 1, 500)
     assert of_mean(values, submit, stretches=5.9) == UNKNOWN

@@ -99,7 +99,7 @@ def test_short_jobs_count_as_ten_seconds_in_a_slowdown() -> None:
     assert row["rho_apps"] == 1  # no work, no rho
 
 
-def test_warm_up_leaves_out_the_first_jobs_and_says_how_many() -> None:
+def test_warm_up_leaves_out_the_first_jobs_and_states_how_many() -> None:
     row = summary(FIFO, TWO, FOUR, warmup=0.5)
     assert (row["jobs_warmup"], row["jobs"], row["jct_mean_s"], row["rho_apps"]) == (1, 1, 140, 1)
     assert row["utilization_pct"] == pytest.approx(100 * 500 / 600)  # of the cluster, all jobs
@@ -108,7 +108,7 @@ def test_warm_up_leaves_out_the_first_jobs_and_says_how_many() -> None:
             counted_jobs(FIFO, TWO, warmup=wrong)
 
 
-def test_a_job_that_waits_beside_free_gpus_is_seen() -> None:
+def test_a_job_that_waits_next_to_free_gpus_is_seen() -> None:
     outcome = make_outcome(TWO, [[(0, 100, "finished")], [(130, 180, "finished")]])
     assert summary(outcome, TWO, FOUR)["idle_despite_wait_s"] == 30
     assert summary(outcome, TWO, make_cluster(1, 4, down=[(0, 110, 120)]))["idle_despite_wait_s"] == 20

@@ -31,7 +31,7 @@ def recorded_late(sample_data: Path, by: float) -> tuple[Workload, list[Outcome]
     return dataclasses.replace(workload, recorded_start=start + by), outcomes
 
 
-def test_the_nearest_replay_is_the_one_that_is_told(sample_data: Path) -> None:
+def test_the_nearest_replay_is_the_one_that_is_reported(sample_data: Path) -> None:
     workload, (skip, fifo) = recorded_late(sample_data, 40)
     found = nearness(OwnRules((fifo, skip), workload))
     assert found is not None

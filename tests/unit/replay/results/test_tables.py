@@ -58,7 +58,7 @@ def test_every_table_is_there_and_every_column_documented(analysis: Analysis) ->
         assert {t.section} <= {key for key, _ in analysis.sections}
 
 
-def test_a_share_above_the_nodes_gpus_is_withheld_and_a_note_says_so() -> None:
+def test_a_share_above_the_nodes_gpus_is_withheld_and_a_note_reports_it() -> None:
     made = result([FIFO, SRTF], TWO, make_cluster(1, 2))
     table = table_of(made, "replay_summary")
     assert table.frame.select("utilization_pct", "goodput_pct").rows() == [(None, None)] * 2
@@ -123,7 +123,7 @@ def test_the_names_that_stay() -> None:
     assert result([FIFO], TWO, FOUR).table("replay_vs_baseline") is None
 
 
-def test_who_was_told_run_times_is_said() -> None:
+def test_policies_with_true_run_times_are_reported() -> None:
     found = result([FIFO, SRTF], TWO, FOUR)
     assert found.settings["told true run times"] == "srtf"
     assert any("srtf" in w and "true run times" in w for w in found.warnings)
@@ -174,7 +174,7 @@ def test_a_long_list_is_exported_not_printed(analysis: Analysis) -> None:
     assert "exported but not printed" in unfinished.notes[0]
 
 
-def test_no_recorded_starts_are_said() -> None:
+def test_no_recorded_starts_are_reported() -> None:
     found = result([FIFO], TWO, FOUR, against_recorded=True)
     assert any("no recorded starts" in w for w in found.warnings)
     assert table_of(found, "replay_fidelity").frame["pairs"].sum() == 0
@@ -251,7 +251,7 @@ def test_a_terminal_shows_the_first_columns_and_counts_the_rest(analysis: Analys
     assert "more columns" not in named.getvalue()
 
 
-def test_a_note_of_several_policies_is_told_once() -> None:
+def test_a_note_of_several_policies_is_reported_once() -> None:
     told = [replace(FIFO, notes=("both", "mine")), replace(SRTF, notes=("both",))]
     notes = table_of(result(told, TWO, FOUR, command="c", version="v"), "replay_summary").notes
     assert [note for note in notes if note.endswith(("both", "mine"))] == ["fifo, srtf: both", "fifo: mine"]

@@ -43,7 +43,7 @@ def test_without_intervals_there_are_lines_alone() -> None:
     assert " opacity=" not in alone.svg
 
 
-def test_rows_without_a_place_are_told() -> None:
+def test_rows_without_a_place_are_reported() -> None:
     found = drawn((1, "a", 4, 3, 5), (None, "b", 4, 3, 5), (2, "a", None, None, None))
     assert found.remarks[0] == "2 rows without a value not drawn."
 

@@ -131,7 +131,7 @@ def test_only_the_rows_of_all_queues_are_drawn() -> None:
     assert drawn("chart-wait-cdf", frame).panels[0]["curves"][0]["x"] == [1]
 
 
-def test_zero_waits_stand_at_the_left_edge_and_that_is_said() -> None:
+def test_zero_waits_stand_at_the_left_edge_and_that_is_reported() -> None:
     frame = pl.DataFrame(
         {"size_bucket": ["1"] * 3, "queue": ["all"] * 3, "minutes": [0.0, 0.0, 30.0], "cdf_pct": [30.0, 60.0, 100.0]}
     )
@@ -158,7 +158,7 @@ def test_one_moment_and_missing_levels_are_drawn() -> None:
 
 
 @pytest.mark.parametrize("chart", [*CHARTS, *REPLAY_CHARTS, PREDICTION_CHART, TRAINING_CHART], ids=lambda c: c.name)
-def test_whatever_is_not_known_a_chart_is_drawn_or_says_why_not(
+def test_whatever_is_not_known_a_chart_is_drawn_or_states_why_not(
     chart: Chart, every_table: dict[str, pl.DataFrame]
 ) -> None:
     """Real logs lack any column: the machines' GPUs, every GPU count, every wait."""
@@ -179,7 +179,7 @@ def test_whatever_is_not_known_a_chart_is_drawn_or_says_why_not(
                 assert "nan" not in found.svg.lower(), lost
 
 
-def test_what_no_row_tells_is_left_out_and_said() -> None:
+def test_columns_without_values_are_left_out_and_reported() -> None:
     frame = make_analysis(points=5).tables[2].frame
     unknown = drawn("chart-occupancy", frame.with_columns(gpus_total=pl.lit(None, pl.Float64)))
     assert [c["name"] for p in unknown.panels for c in p["curves"]] == ["GPUs busy", "GPUs waited for"]
@@ -194,7 +194,7 @@ def test_levels_over_time_are_means_of_whole_hours() -> None:
     assert all(t % (6 * 3600_000) == 0 for t in d.panels[0]["curves"][0]["x"])
 
 
-def test_many_categories_are_the_longest_ones_and_that_is_said() -> None:
+def test_many_categories_are_the_longest_ones_and_that_is_reported() -> None:
     frame = pl.DataFrame({"queue": [f"q{i}" for i in range(40)], "capacity_low_h": [float(i) for i in range(40)]})
     d = drawn("chart-delay-by-queue", frame)
     assert "q39" in d.svg
@@ -202,7 +202,7 @@ def test_many_categories_are_the_longest_ones_and_that_is_said() -> None:
     assert "Of 40 rows, the 14 with the longest bars are drawn." in d.remarks
 
 
-def test_a_chart_without_its_data_says_why() -> None:
+def test_a_chart_without_its_data_states_why() -> None:
     chart = next(c for c in CHARTS if c.name == "chart-wait-cdf")
     schema = {"size_bucket": pl.String, "queue": pl.String, "minutes": pl.Float64, "cdf_pct": pl.Float64}
     one = pl.DataFrame([["1", "vc1", 1.0, 100.0]], schema=schema, orient="row")
@@ -237,7 +237,7 @@ def test_demand_has_a_scale_of_its_own(drawings: tuple[Drawing, ...]) -> None:
     assert level["x"] == demand["x"]
 
 
-def test_nothing_waited_is_said() -> None:
+def test_nothing_waited_is_reported() -> None:
     frame = pl.DataFrame({"queue": ["a"], "capacity_h": [0.0]})
     assert "only zeros" in drawn("chart-delay-by-queue", frame).missing
 

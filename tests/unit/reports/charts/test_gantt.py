@@ -46,7 +46,7 @@ def close(found: list[tuple[float, float]], wanted: list[tuple[float, float]]) -
     return all(abs(a - c) < 0.2 and abs(b - d) < 0.2 for (a, b), (c, d) in pairs)
 
 
-def test_what_is_drawn_on_paper() -> None:
+def test_drawings_by_hand() -> None:
     data: Any = made(ROWS).data
     [(box, policy, nodes)] = data["panels"]
     assert (policy, [data["names"][k] for k, _, _ in nodes]) == ("fifo", ["s1", "s2"])
@@ -68,7 +68,7 @@ def test_what_is_drawn_on_paper() -> None:
     assert bars["d"][11][1] == "5"
 
 
-def test_hostile_names_are_text_and_remarks_say_what_marks_mean() -> None:
+def test_hostile_names_are_text_and_remarks_state_what_marks_mean() -> None:
     rows = [tuple(HOSTILE[0] if cell == "a" else cell for cell in row) for row in ROWS]
     drawn = made(rows)
     assert "<script" not in drawn.svg

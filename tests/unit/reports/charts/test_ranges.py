@@ -52,7 +52,7 @@ def test_a_chart_has_the_unit_that_the_quantity_has_in_the_result() -> None:
     assert found == ["fifo: 2.5 h (2.22 to 2.75).", "fifo: 150 min (133 to 165)."]
 
 
-def test_what_is_below_0_is_drawn_beside_a_line_at_0() -> None:
+def test_negative_values_are_drawn_next_to_a_line_at_0() -> None:
     found = drawn([("a", -30.0, -50.0, -10.0), ("b", 30.0, 10.0, 50.0)])
     paths = [path.attrib["d"] for path in ET.fromstring(found.svg).iter("path") if "stroke" in path.attrib]
     ends = [[float(x) for x in re.findall(r"[MHL ]?(-?[\d.]+)[ ,]", path)] for path in paths]
@@ -73,7 +73,7 @@ def test_lines_lie_where_the_numbers_say() -> None:
     assert lines == [[0, 100], [40, 100], [60], [0, 100], [20]]
 
 
-def test_rows_without_a_value_and_more_than_there_is_room_for_are_told() -> None:
+def test_rows_without_a_value_and_more_than_there_is_room_for_are_reported() -> None:
     many = [(f"job {k}", float(k), float(k), float(k)) for k in range(1, CATEGORIES + 4)]
     found = drawn([*many, ("none", None, None, None)])
     assert found.remarks == (

@@ -58,7 +58,7 @@ def test_both_kinds_of_tables_give_both_kinds_of_charts() -> None:
     assert [d.name for d in both] == [c.name for c in (*CHARTS, *REPLAY_CHARTS)]
 
 
-def test_figures_are_themed_named_and_without_foreign_elements(three: dict[str, Drawing]) -> None:
+def test_figures_are_themed_named_and_without_third_party_elements(three: dict[str, Drawing]) -> None:
     for d in three.values():
         root = ET.fromstring(d.svg)
         assert not re.search(r"#[0-9a-f]{6}", d.svg), d.name
@@ -81,7 +81,7 @@ def test_counts_drawn_as_one_point_are_summed_and_means_are_not() -> None:
     assert "750 in all, at most 3." in (ET.fromstring(counts.svg).findtext("desc") or "")
 
 
-def test_hostile_policies_are_text_and_too_many_are_said() -> None:
+def test_hostile_policies_are_text_and_too_many_are_reported() -> None:
     many = drawings(MANY, jobs=60)
     for d in many.values():
         assert "<script" not in d.svg
@@ -204,7 +204,7 @@ def test_nodes_that_are_down_are_crossed_out() -> None:
     assert "line: down" not in heat([[50.0, 50.0]], [[49.0, 49.0]]).svg
 
 
-def test_a_heat_map_says_which_node_is_where(three: dict[str, Drawing]) -> None:
+def test_a_heat_map_names_which_node_is_where(three: dict[str, Drawing]) -> None:
     assert three["chart-replay-heatmap"].remarks == (
         "Rows are nodes in the cluster's order: gpu000 to gpu001 at the top, gpu089 at the bottom.",
     )

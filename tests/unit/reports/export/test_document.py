@@ -27,7 +27,7 @@ def text_of(analysis: Analysis) -> bytes:
     return out.getvalue()
 
 
-def test_a_result_comes_back(tmp_path: Path) -> None:
+def test_a_result_round_trips(tmp_path: Path) -> None:
     analysis = make_analysis(points=40)
     path = tmp_path / "result.json"
     path.write_bytes(text_of(analysis))
@@ -62,7 +62,7 @@ def first_table(found: dict[str, Any]) -> dict[str, Any]:
         (lambda d: first_table(d)["columns"].append(first_table(d)["columns"][0]), "two columns of one name"),
     ],
 )
-def test_what_is_no_result_is_told(tmp_path: Path, edit: Callable[[dict[str, Any]], object], said: str) -> None:
+def test_an_invalid_result_is_reported(tmp_path: Path, edit: Callable[[dict[str, Any]], object], said: str) -> None:
     path = tmp_path / "result.json"
     change(path, edit)
     with pytest.raises(InputError, match=said):
@@ -70,7 +70,7 @@ def test_what_is_no_result_is_told(tmp_path: Path, edit: Callable[[dict[str, Any
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1", '"x"', "[" * 100_000, "\ud800".encode("utf-8", "surrogatepass")])
-def test_what_is_no_json_is_told(tmp_path: Path, text: str | bytes) -> None:
+def test_an_invalid_json_is_reported(tmp_path: Path, text: str | bytes) -> None:
     path = tmp_path / "result.json"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(InputError, match=r"is not (valid JSON|a gpuctl result)"):

@@ -99,7 +99,7 @@ def test_exact_values_of_all_types() -> None:
 FORMULAS = ["=cmd|' /C calc'!A0", "+1", "-1+2", "@SUM(A1)", "\t=1", " =1", "\r=1", "=1,2", "a=1", "plain", "", None]
 
 
-def test_text_is_no_formula_where_that_is_asked_for() -> None:
+def test_text_is_no_formula_where_requested() -> None:
     analysis = only(pl.DataFrame({"text": FORMULAS, "number": [-1.5] * 12, "took": [timedelta(seconds=-9)] * 12}))
     for kind, separator in (("csv", ","), ("tsv", "\t")):
         exact, safe = io.BytesIO(), io.BytesIO()

@@ -163,7 +163,7 @@ def test_queues_stay_unless_they_are_to_go(tmp_path: Path) -> None:
     assert "ZQ" not in after.replace("ZQqueue", "").replace("ZQother", "")
 
 
-def test_what_is_the_same_stays_the_same_in_all_tables() -> None:
+def test_equal_names_stay_equal_in_all_tables() -> None:
     names = Pseudonyms(KEY)
     jobs, users, machines, waits, heat, numbered = anonymised(site(), names).tables
     assert names.of("user", "ZQalice") == jobs.frame["user"][0]
@@ -215,7 +215,7 @@ def test_names_map_one_to_one_and_pseudonyms_stay(names: list[str], queues: bool
     assert again.cluster == once.cluster
 
 
-def test_conditions_and_baselines_go_by_names_or_by_pseudonyms() -> None:
+def test_conditions_and_baselines_follow_names_or_by_pseudonyms() -> None:
     names = Pseudonyms(KEY, queues=True)
     queue = names.of("queue", "ZQqueue")
     texts = ["queueing.p95_wait_h{queue=ZQqueue} > 1", f"queueing.p95_wait_h{{queue={queue},result=ZQcluster}} > 1",
@@ -359,7 +359,7 @@ def test_no_order_tells_names(rows: dict[str, list[Any]]) -> None:
     assert len(orders) > 2
 
 
-def test_names_inside_what_is_ours() -> None:
+def test_names_inside_literal_text() -> None:
     machines = pl.DataFrame({"machine": ["ZQ1", "ZQ2"], "bad": ["yes", "beside ZQ1"]})
     told = note("past jobs, as {model} was trained on them", model=NamedValue("path", "ZQ-secret"))
     predicted = pl.DataFrame({"job": ["ZQjob", "ZQ2"], "provenance": [str(told), "ZQ: who knows"]})

@@ -37,7 +37,7 @@ def test_means_and_intervals_stand_at_their_height() -> None:
     assert "A p0, B p1" in caption
 
 
-def test_what_has_no_room_is_not_drawn_and_counted() -> None:
+def test_bars_without_room_are_counted_instead() -> None:
     found = error_bars(RULE, frame(14), 80)
     assert found is not None
     assert "4 more rows not drawn" in found[1]

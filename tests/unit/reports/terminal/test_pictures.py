@@ -196,7 +196,7 @@ def test_every_rule_is_drawn_from_the_sample_and_names_its_scale_and_table() -> 
 
 @pytest.mark.parametrize("width", [40, 60, 61, 62, 63, 79, 80, 120, 200, 300])
 @pytest.mark.parametrize("signs", [BLOCKS, PLAIN])
-def test_no_line_is_wider_than_asked_for(width: int, signs: Signs) -> None:
+def test_no_line_is_wider_than_requested(width: int, signs: Signs) -> None:
     lines = [line for lines in drawn(sample(), width, signs).values() for line in lines]
     assert lines
     assert max(cell_len(line) for line in lines) <= width
@@ -349,7 +349,7 @@ def test_a_replay_without_calendar_counts_from_its_start() -> None:
     assert re.search(r"│1 d +│2 d", picture.lines[-1])
 
 
-def test_jobs_that_did_not_finish_are_told() -> None:
+def test_jobs_that_did_not_finish_are_reported() -> None:
     picture = draw(rule_of("replay_jct_cdf"), table("replay_jct_cdf", "replay", replayed()[1]), 80, BLOCKS)
     assert picture is not None
     assert "Without a value: fifo 10.0 %." in picture.caption
@@ -509,7 +509,7 @@ def test_when_a_job_waited_and_ran() -> None:
     assert picture.caption.startswith("- waiting, # running; 2017-10-02 07:00 UTC to 2017-10-02 17:00 UTC; each")
 
 
-def test_a_wait_that_goes_on_is_drawn_and_a_job_that_just_ran_is_not() -> None:
+def test_a_wait_that_continues_is_drawn_and_a_job_that_just_ran_is_not() -> None:
     never = attempts(explained(never=Wait(AT, 7200.0, never_started=True)), 60, BLOCKS)
     assert never is not None
     assert re.fullmatch(r"no attempt │░+│", never.lines[0])

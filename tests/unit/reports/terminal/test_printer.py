@@ -67,7 +67,7 @@ def test_two_columns_of_long_texts_share_what_is_left(width: int) -> None:
 
 
 @pytest.mark.parametrize("width", range(40, 110))
-def test_a_table_that_just_does_not_fit_is_laid_out_anew(width: int) -> None:
+def test_a_table_that_just_does_not_fit_is_laid_out_again(width: int) -> None:
     frame = pl.DataFrame({"name": ["x" * 30], "long heading words": ["y" * 12]} | {f"n{i}": [10**9] for i in range(3)})
     for part in fit(shown_columns(table("t", "overview", frame)), width):
         assert sum(part.widths) + GAP * (len(part.widths) - 1) <= width
@@ -119,7 +119,7 @@ def test_a_table_too_wide_is_printed_in_parts_that_repeat_the_key() -> None:
     assert len(re.findall(r"^vc2 ", text, re.MULTILINE)) == len(re.findall("part . of", text))
 
 
-def test_an_empty_table_says_so() -> None:
+def test_an_empty_table_reports_it() -> None:
     assert re.search(r"^ +no rows$", printed(make_analysis(), names=("empty",)), re.MULTILINE)
 
 
@@ -166,7 +166,7 @@ def test_a_terminal_without_unicode_gets_plain_signs() -> None:
     assert b"... and 15 more rows" in raw.getvalue()
 
 
-def test_columns_without_a_value_are_named_and_stand_in_a_table_that_is_asked_for() -> None:
+def test_columns_without_a_value_are_named_and_stand_in_a_table_requested() -> None:
     frame = pl.DataFrame({"user": ["ann", "bob"], "gpu_hours": [None, None], "node_hours": [3.0, 4.0]},
                          schema={"user": pl.String, "gpu_hours": pl.Float64, "node_hours": pl.Float64})  # fmt: skip
     text = printed(one(frame))

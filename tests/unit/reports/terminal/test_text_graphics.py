@@ -171,7 +171,7 @@ def test_ticks_stand_in_their_columns_or_not_at_all() -> None:
     ticks=st.lists(st.tuples(st.integers(0, 80), st.sampled_from(["1 s", "10 min", "10-03"]))).map(sorted),
     width=st.integers(1, 80),
 )
-def test_an_axis_is_as_wide_as_asked_for(ticks: list[tuple[int, str]], width: int) -> None:
+def test_an_axis_is_as_wide_as_requested(ticks: list[tuple[int, str]], width: int) -> None:
     line = axis(ticks, width, BLOCKS)
     assert len(line) == width
     marks = [i for i, sign in enumerate(line) if sign == BLOCKS.edge]
@@ -223,7 +223,7 @@ def test_times_to_mark_are_few_and_lie_within(low: float, span: float, width: in
     assert len(ticks) <= width + 1
 
 
-def test_what_held_when() -> None:
+def test_states_over_time() -> None:
     assert phases([(0, 5, "-"), (5, 9, "#")], 0, 10, 10) == "-----#### "
     # a short one takes a whole character, and the later one goes first
     assert phases([(0, 9.99, "-"), (9.99, 10, "#")], 0, 10, 5) == "----#"

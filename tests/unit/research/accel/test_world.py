@@ -101,7 +101,7 @@ def test_a_plan_holds_until_the_next_multiple_of_the_period(tiny: Machine) -> No
     assert outcome.decisions == 2
 
 
-def test_what_is_too_late_is_dropped_or_goes_behind(tiny: Machine) -> None:
+def test_late_requests_are_dropped_or_last(tiny: Machine) -> None:
     rows = (("o", 0, 5), ("n", 0, 40), ("m", 0, 40))
     kept, dropped = (simulate(tiny, asked(tiny, rows), rule("edf-eft"), Rules(drop=d)) for d in (False, True))
     assert (kept.dropped, dropped.dropped) == (0, 1)

@@ -114,7 +114,7 @@ def test_a_state_holds_a_day_of_snapshots_and_the_present_pair() -> None:
         ("", "no cases"),
     ],
 )
-def test_bad_cases_are_told_by_line(tmp_path: Path, line: str, told: str) -> None:
+def test_bad_cases_are_reported_by_line(tmp_path: Path, line: str, told: str) -> None:
     path = tmp_path / "cases.csv"
     path.write_text(CASE + line)
     with pytest.raises(InputError) as error:
@@ -170,7 +170,7 @@ def test_the_online_loop_is_the_authors(ls6: Log) -> None:
         ]
 
 
-def test_what_is_known_of_a_start_needs_no_later_submissions() -> None:
+def test_features_of_a_start_need_no_later_submissions() -> None:
     jobs = queue(1)
     situation = Situation(log(jobs), 0, 4, Pair(1, 300), p_submit_s=60_000)
     at = observe_start(situation)

@@ -103,7 +103,7 @@ def test_advice_is_the_quantile_of_the_users_cost(saved: Path) -> None:
     assert (empty.lead_h, empty.overlap_h, empty.now) == (0, pytest.approx(4), False)
 
 
-def test_what_cannot_be_known_is_said(saved: Path) -> None:
+def test_it_reports_what_cannot_be_known(saved: Path) -> None:
     trained = model.load(saved)
     p = queued("1", 1, 60, 0, 0)
     for jobs, told in (
@@ -115,7 +115,7 @@ def test_what_cannot_be_known_is_said(saved: Path) -> None:
             advise(trained, jobs, "1", BASE_S + 600, cost=1, size=None)
 
 
-def test_advice_says_where_a_queue_names_only_the_first_tasks_of_an_array(
+def test_advice_states_where_a_queue_names_only_the_first_tasks_of_an_array(
     saved: Path, gpuctl: Callable[..., Any], root: Path, tmp_path: Path
 ) -> None:
     told = json.loads((root / "tests/fixtures/slurm/state/squeue.json").read_text())

@@ -44,7 +44,7 @@ def trained(log: Log) -> tuple[dict[str, Any], dict[str, Any]]:
     return model.train(log, replace(ASKED, split_s=17 * DAY_S))
 
 
-def test_what_waiting_comes_to_is_what_the_next_submission_costs() -> None:
+def test_the_cost_of_waiting_is_that_of_the_next_submission() -> None:
     submit = np.array([False, True, False, False, False, True])
     now, end = np.array([5.0, 4.0, 3.0, 9.0, 8.0, 7.0]), np.array([1.0, 2.0])
     found = net_training.came(submit, now, end, np.array([0, 0, 0, 1, 1, 1]))

@@ -253,7 +253,7 @@ def test_a_chain_stops_although_a_cancel_fails(tmp_path: Path) -> None:
     assert read(tmp_path / "j").events[-1]["event"] == log.STOPPED
 
 
-def test_a_dry_look_changes_nothing(tmp_path: Path) -> None:
+def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
     """A double job, a job that has failed, one that waits for it, and a submission of which nothing is known."""
     asked, path = chain_of(tmp_path), tmp_path / "j"
     slurm = MadeUp(fails=frozenset({7}), flags=frozenset({"ACCRUE_ALWAYS"}))
@@ -274,7 +274,7 @@ def test_a_dry_look_changes_nothing(tmp_path: Path) -> None:
             assert all(text in line for text, line in zip(told, said, strict=True)), said
 
 
-def test_a_dry_look_at_a_chain_that_has_not_begun_makes_no_journal(tmp_path: Path) -> None:
+def test_a_dry_run_of_a_new_chain_creates_no_journal(tmp_path: Path) -> None:
     asked, slurm, said = chain_of(tmp_path), MadeUp(), list[str]()
     with Journal(tmp_path / "j", "svc", dry=True) as kept:
         assert not Runner(
@@ -289,7 +289,7 @@ def test_a_dry_look_at_a_chain_that_has_not_begun_makes_no_journal(tmp_path: Pat
         Journal(tmp_path / "j", "other", dry=True)
 
 
-def test_slurm_is_asked_for_the_whole_queue_and_whole_arrays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slurm_is_requested_the_whole_queue_and_whole_arrays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     squeue = tmp_path / "squeue"
     squeue.write_text('#!/bin/sh\n[ "$SLURM_BITSTR_LEN" = 0 ] && [ "$LC_ALL" = C.UTF-8 ] && echo \'{"jobs": []}\'\n')
     squeue.chmod(0o700)

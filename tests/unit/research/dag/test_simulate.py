@@ -162,7 +162,7 @@ def test_a_file_is_read_back_as_written(tmp_path: Path) -> None:
         ("", "no stages"),
     ],
 )
-def test_bad_stages_are_told_by_line(tmp_path: Path, lines: str, told: str) -> None:
+def test_bad_stages_are_reported_by_line(tmp_path: Path, lines: str, told: str) -> None:
     path = tmp_path / "s.csv"
     path.write_text(HEAD + lines)
     with pytest.raises(InputError) as error:

@@ -56,7 +56,7 @@ def test_who_always_starts_is_asap_and_rewards_are_its_score() -> None:
     assert total == pytest.approx((worth(case, found.start).sum() - found.lost) / case.work.mean())
 
 
-def test_what_is_seen_is_known_and_what_is_told_later_is_true() -> None:
+def test_observations_are_past_and_later_labels_are_true() -> None:
     env = make()
     case = env.cases[0]
     seen, told = env.reset(seed=0, options={"case": 0})

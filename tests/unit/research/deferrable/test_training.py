@@ -52,7 +52,7 @@ def test_the_same_again_after_a_stop_too(lessons: training.Lessons, tmp_path: Pa
         training.train(lessons, MINUTES, 4, checkpoint=tmp_path / "kept")
 
 
-def test_what_is_saved_is_what_runs(lessons: training.Lessons, tmp_path: Path) -> None:
+def test_the_saved_net_is_the_one_that_runs(lessons: training.Lessons, tmp_path: Path) -> None:
     fitted = training.train(lessons, MINUTES, 3)
     for place in ("one", "two"):
         card.save_folder(tmp_path / place, KIND, *training.about(fitted, lessons, MINUTES, 3))
@@ -79,7 +79,7 @@ def test_what_is_saved_is_what_runs(lessons: training.Lessons, tmp_path: Path) -
             load(damaged)
 
 
-def test_a_traces_last_part_is_not_looked_at() -> None:
+def test_a_traces_last_part_is_ignored() -> None:
     case = generate(CaseSettings(9, 0.8, days=10, gpus=64))
     lessons = training.of_trace(case)
     whole = training.part(case, 0, case.horizon)

@@ -34,7 +34,7 @@ class Later(gymnasium.Env):  # type: ignore[misc,name-defined]
         return self.seen[-1], 0.0, len(self.seen) == 8, False, {"known": known}
 
 
-def test_labels_stand_beside_their_steps_and_are_learnt() -> None:
+def test_labels_stand_next_to_their_steps_and_are_learnt() -> None:
     kind, policy, buffer, labels = ppo(AUX)
     learner = kind(
         policy, Later(), n_steps=256, batch_size=64, n_epochs=15, learning_rate=1e-2, ent_coef=0.01, seed=1,

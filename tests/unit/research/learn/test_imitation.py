@@ -85,7 +85,7 @@ def test_a_tree_of_a_policy_without_an_oracle_chooses_as_it(
         assert find("tree")({"file": str(tmp_path / "r.txt")}).params["preempt"] is False
 
 
-def test_no_choice_and_no_file_are_told(root: Path, tmp_path: Path) -> None:
+def test_no_choice_and_no_file_are_reported(root: Path, tmp_path: Path) -> None:
     jobs = read_jobs(root / "sample_data" / "jobs.csv")
     idle = start_simulation(jobs, parse_cluster("400x8", jobs), ("fifo", {}), Models())
     with pytest.raises(InputError, match="never had a choice"):

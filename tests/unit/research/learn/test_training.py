@@ -42,7 +42,7 @@ def same(a: Net, b: Net) -> bool:
     return all((a.weights[name] == b.weights[name]).all() for name in a.weights)
 
 
-def test_evolution_finds_a_curve_and_goes_on_after_a_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evolution_finds_a_curve_and_continues_after_a_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     net = initial((1,), LAYERS, 1, **scaled(X))
 
     def score(tried: Net, generation: int) -> float:
@@ -88,7 +88,7 @@ def test_a_state_that_no_training_has_is_refused(tmp_path: Path, state: dict[str
         search(weights, lambda theta, _: -float((theta**2).sum()), how, settings={}, checkpoint=tmp_path / "kept")
 
 
-def test_fitting_finds_a_curve_and_goes_on_after_a_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fitting_finds_a_curve_and_continues_after_a_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch", reason="gpuctl-toolkit[learn] is not installed")
     from gpuctl.research.learn.fitting import Training, fit
 
@@ -119,7 +119,7 @@ def test_fitting_finds_a_curve_and_goes_on_after_a_stop(tmp_path: Path, monkeypa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["ppo", "dqn", "ddpg"])
-def test_learning_in_an_environment_goes_on_after_a_stop(
+def test_learning_in_an_environment_continues_after_a_stop(
     algorithm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One observation, one action a step: the right one is told by the sign of what is seen."""

@@ -233,7 +233,7 @@ def test_no_other_period_is_known() -> None:
 
 # ---- the examples of SchedMD's page Multifactor Priority Plugin: a node of 16 CPUs and 64 GB
 @pytest.mark.parametrize(("cpus", "gib", "summed", "dearest"), [(1, 60, 16, 15), (16, 1, 16.25, 16), (16, 60, 31, 16)])
-def test_what_a_job_is_billed(cpus: int, gib: int, summed: float, dearest: float) -> None:
+def test_billing_of_a_job(cpus: int, gib: int, summed: float, dearest: float) -> None:
     tres, weights = {"cpu": cpus, "mem": gib * 1024.0, "billing": 99.0}, {"cpu": 1.0, "mem": 0.25 / 1024}
     assert billable(tres, weights) == summed
     assert billable(tres, weights, max_tres=True) == dearest

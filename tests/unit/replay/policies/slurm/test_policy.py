@@ -170,7 +170,7 @@ THREE = (
 )
 
 
-def test_who_has_priority_goes_first(tmp_path: Path) -> None:
+def test_who_has_priority_is_first(tmp_path: Path) -> None:
     qos = QOS.format("GrpJobs", "")
     # second has 100 for its QOS, nice 40, first 1: no priority is less
     found = replayed(tmp_path, WEIGHTS + TWO + ALL, *THREE, qos=qos)
@@ -183,7 +183,7 @@ def test_who_has_priority_goes_first(tmp_path: Path) -> None:
     assert starts(found) == {"x": 0, "first": 100, "nice": 110, "second": 120}
 
 
-def test_a_tier_goes_before_any_priority(tmp_path: Path) -> None:
+def test_a_tier_takes_precedence_over_any_priority(tmp_path: Path) -> None:
     conf = WEIGHTS + TWO + ALL + "PartitionName=fast Nodes=n[1-2] PriorityTier=2\n"
     rows = ["x,0,100,8,,all,u,,low", "high,1,10,8,,all,u,,high", "fast,2,10,8,,fast,u,,low"]
     found = replayed(tmp_path, conf, *rows, qos=QOS.format("GrpJobs", ""))
@@ -192,7 +192,7 @@ def test_a_tier_goes_before_any_priority(tmp_path: Path) -> None:
     assert starts(found) == {"x": 0, "high": 100, "fast": 110}
 
 
-def test_who_has_used_less_goes_first(tmp_path: Path) -> None:
+def test_who_has_used_less_is_first(tmp_path: Path) -> None:
     fair = "PriorityType=priority/multifactor\nPriorityWeightFairshare=1000\n" + TWO + ALL
     rows = ["x,0,400,8,,all,u", "mine,1,10,8,,all,u", "theirs,2,10,8,,all,v"]
     # the calculation at 300 charges u
@@ -216,7 +216,7 @@ def test_usage_is_cleared_when_the_site_says(tmp_path: Path) -> None:
 # ---- limits
 
 
-def test_what_a_limit_holds_up_is_passed_over_or_stops_its_partition(tmp_path: Path) -> None:
+def test_a_job_held_by_a_limit_is_skipped_or_blocks_its_partition(tmp_path: Path) -> None:
     qos = QOS.format("GrpTRES", "gres/gpu=3")
     rows = ["x,0,100,2,,all,u,,low", "held,1,10,2,,all,u,,low", "one,2,10,1,,all,v,,low", "other,2,10,1,,all,v,,high"]
     found = replayed(tmp_path, TWO + ALL, *rows, qos=qos)
@@ -330,7 +330,7 @@ def test_by_tier_only_those_needed_go(tmp_path: Path) -> None:
     assert gone(tiers="top:1,all:1", preempt="none") == []
 
 
-def test_suspension_is_said_not_to_be_modelled(tmp_path: Path) -> None:
+def test_suspension_is_reported_as_not_modelled(tmp_path: Path) -> None:
     outcome = replayed(tmp_path, BY_QOS, *TAKES, qos=QOS.format("GrpJobs", ""), preempt_mode="suspend")
     assert any("PreemptMode=SUSPEND of 2 jobs" in note for note in outcome.notes)
     # high runs from 10 to 60, low for its other 290 s as soon as it may
@@ -340,14 +340,14 @@ def test_suspension_is_said_not_to_be_modelled(tmp_path: Path) -> None:
 # ---- where jobs go
 
 
-def test_nodes_of_least_weight_come_first(tmp_path: Path) -> None:
+def test_nodes_of_least_weight_are_first(tmp_path: Path) -> None:
     nodes = "NodeName=n1 CPUs=8 Gres=gpu:4 Weight=5\nNodeName=n[2-3] CPUs=8 Gres=gpu:4\n"
     rows = ["a,0,10,2,,all", "b,1,10,3,,all", "c,1,10,1,,all", "d,1,10,4,,all"]
     found = places(replayed(tmp_path, nodes + "PartitionName=all Nodes=n[1-3]\n", *rows))
     assert found == [{1}, {2}, {1}, {0}]
 
 
-def test_with_lln_the_idlest_of_equal_weight_comes_first(tmp_path: Path) -> None:
+def test_with_lln_the_idlest_of_equal_weight_is_first(tmp_path: Path) -> None:
     nodes = "NodeName=n1 CPUs=16 Gres=gpu:4\nNodeName=n2 CPUs=8 Gres=gpu:4\nNodeName=n3 CPUs=64 Gres=gpu:4 Weight=9\n"
     part = "PartitionName=all Nodes=n[1-3]"
     # a takes 4 of 16 CPUs of n1, b 4 of 8 of n2; n1 has the larger part idle then, and after c 8 of 16, as n2 has
@@ -410,7 +410,7 @@ def test_gangs_are_split_over_nodes_that_can_hold_them(tmp_path: Path) -> None:
 # ---- what is said
 
 
-def test_what_is_set_and_not_modelled_is_told(tmp_path: Path) -> None:
+def test_unmodelled_settings_are_reported(tmp_path: Path) -> None:
     conf = "SchedulerParameters=bf_licenses\nLicenses=matlab:5\n" + TWO + ALL
     notes = replayed(tmp_path, conf, "a,0,10,1,,all").notes
     assert any("bf_licenses" in note for note in notes)
@@ -431,19 +431,19 @@ def test_what_is_set_and_not_modelled_is_told(tmp_path: Path) -> None:
         ({"preempt": "partition"}, "all partitions have one PriorityTier"),
     ],
 )
-def test_what_cannot_be_is_said(params: dict[str, str], message: str, tmp_path: Path) -> None:
+def test_impossible_values_are_reported(params: dict[str, str], message: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as error:
         simulated(tmp_path, TWO + ALL, "a,0,10,1,,all", **params)  # type: ignore[arg-type]
     assert message in str(error.value)
 
 
-def test_a_configuration_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_a_configuration_that_is_not_there_is_reported(tmp_path: Path) -> None:
     (tmp_path / "jobs.csv").write_text("job_id,submit_time,duration,num_gpus\na,0,10,1\n")
     with pytest.raises(UsageError, match="nowhere"):
         setup_of(find("slurm")({"conf": str(tmp_path / "nowhere")}).params, read_jobs(tmp_path / "jobs.csv"))
 
 
-def test_what_is_not_given_is_as_configured_or_the_default(tmp_path: Path) -> None:
+def test_missing_options_come_from_the_configuration_or_defaults(tmp_path: Path) -> None:
     conf = "PriorityType=priority/multifactor\nPriorityWeightAge=7\nSchedulerParameters=bf_interval=11,bf_window=22\n"
     (tmp_path / "slurm.conf").write_text(BEGIN + conf + TWO + ALL)
     (tmp_path / "jobs.csv").write_text(HEADER + "\na,0,10,1,,all" + "," * 6 + "\n")

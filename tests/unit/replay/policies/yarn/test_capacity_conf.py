@@ -142,7 +142,7 @@ def test_a_file_of_another_scheduler_is_said_to_be_one(tmp_path: Path) -> None:
         read_site(path)
 
 
-def test_what_is_not_modelled_is_told_once_a_kind(tmp_path: Path) -> None:
+def test_unmodelled_settings_are_reported_once_per_kind(tmp_path: Path) -> None:
     more = {
         "root.prod.accessible-node-labels": "*",
         "root.dev.accessible-node-labels": "gpu",
@@ -175,7 +175,7 @@ def test_heartbeats_take_time(tmp_path: Path, value: str) -> None:
             read_site(f"{path}:{capacity}")
 
 
-def test_masters_without_a_size_are_told(conf: str) -> None:
+def test_masters_without_a_size_are_reported(conf: str) -> None:
     workload, cluster, shared = case()
     told = [
         Simulation(workload, cluster, find("yarn-capacity")({"conf": conf} | more), shared).program.notes  # type: ignore[attr-defined]
@@ -195,7 +195,7 @@ def tree_of(names: tuple[str, ...] = ("prod", "web"), /, **params: str) -> Any:
     return Simulation(workload, cluster, find("yarn-capacity")(params), shared).program.tree  # type: ignore[attr-defined]
 
 
-def test_a_parameter_that_is_given_goes_before_the_files(conf: str, tmp_path: Path) -> None:
+def test_a_parameter_that_is_given_takes_precedence_over_the_files(conf: str, tmp_path: Path) -> None:
     written(
         tmp_path / "yarn-site.xml",
         {
@@ -232,7 +232,7 @@ def test_a_parameter_that_is_given_goes_before_the_files(conf: str, tmp_path: Pa
     assert tree_of(conf=only, maximum_capacity="0").queues.maximum[1] == 1
 
 
-def test_without_files_guarantees_go_by_quotas_and_weights() -> None:
+def test_without_files_guarantees_follow_quotas_and_weights() -> None:
     assert tree_of().queues.capacity.tolist() == [1, 0.5, 0.5]
     assert tree_of(guarantees="web:3").queues.capacity.tolist() == [1, 0.25, 0.75]
     assert tree_of(maximums="web:60").queues.maximum.tolist() == [1, 1, 0.6]
@@ -287,7 +287,7 @@ def test_jobs_that_hadoop_would_run_never_are_turned_away_and_told(conf: str) ->
     assert (states[~away] == "finished").all()
 
 
-def test_how_often_guarantees_decided_is_told(tmp_path: Path) -> None:
+def test_how_often_guarantees_decided_is_reported(tmp_path: Path) -> None:
     """Two queues with waiting jobs and none: shares matter only where several have something to ask for."""
     two = {"root.queues": "a,b", "root.a.capacity": "50", "root.b.capacity": "50"}
     path = written(tmp_path / "capacity-scheduler.xml", two)
@@ -322,6 +322,6 @@ def test_numbers_by_name() -> None:
             named_numbers("g", text)
 
 
-def test_what_is_shown_of_a_replay_with_files_is_what_was_given(conf: str) -> None:
+def test_settings_of_a_replay_with_files_are_those_of_the_user(conf: str) -> None:
     assert find("yarn-capacity")({"conf": conf, "heartbeat": "2"}).params == {"conf": conf, "heartbeat": 2}
     assert find("yarn-capacity")().params["max_wait_before_kill"] == 15

@@ -80,7 +80,7 @@ def test_the_queue_with_least_use_for_its_weight_is_next(tmp_path: Path) -> None
     assert sorted(heavy, key=lambda j: heavy[j]) == ["x0", "y0", "x1", "x2", "x3", "y1", "y2", "y3"]
 
 
-def test_below_its_minimum_a_queue_goes_first(tmp_path: Path) -> None:
+def test_below_its_minimum_a_queue_is_first(tmp_path: Path) -> None:
     quotas = TWO + "[quotas]\ny = 3\nx = 1\n"
     rows = tuple(f"{q}{k},0,50,1,{q},," for q in "xy" for k in range(4))
     found = starts(replayed(tmp_path, *rows, nodes=quotas, min_shares="quota"))
@@ -113,7 +113,7 @@ def test_running_applications_are_limited(tmp_path: Path) -> None:
     assert starts(replayed(tmp_path, *rows, max_running_apps="1", am_heartbeat="4"))["b0"] == 8
 
 
-def test_what_a_limit_has_held_back_may_reserve_after_the_next_update(tmp_path: Path) -> None:
+def test_jobs_held_by_a_limit_may_reserve_after_the_next_update(tmp_path: Path) -> None:
     rows = ("a,0,5,1,q,,A", "b,0,20,4,q,,B", "c,1,3,1,q,,C")
     found = replayed(tmp_path, *rows, nodes=ONE, max_running_apps="2")
     # a is given at 1 and ends at 6; its application is over at 7, the next update is at 7.5, and the node beats at 8
@@ -154,7 +154,7 @@ def test_a_starved_application_reserves_a_node(tmp_path: Path) -> None:
     assert starts(found)["small"] == 3.5
 
 
-def test_what_a_queue_lacks_of_its_share_for_too_long_is_taken(tmp_path: Path) -> None:
+def test_a_lasting_deficit_to_the_share_is_preempted_for(tmp_path: Path) -> None:
     rows = (*(f"x{k},0,100,1,x,,X" for k in range(4)), "y0,10,20,1,y,,Y", "y1,10,20,1,y,,Y")
     fair = {
         "preemption": "true",
@@ -177,7 +177,7 @@ def test_what_a_queue_lacks_of_its_share_for_too_long_is_taken(tmp_path: Path) -
     assert int(half.jobs["preemptions"].sum()) == 1
 
 
-def test_what_a_queue_lacks_of_its_minimum_is_taken_sooner(tmp_path: Path) -> None:
+def test_a_deficit_to_the_minimum_is_preempted_for_sooner(tmp_path: Path) -> None:
     rows = (*(f"x{k},0,100,1,x,,X" for k in range(4)), "y0,10,20,1,y,,Y")
     quotas = ONE + "[quotas]\ny = 1\n"
     given = {"preemption": "true", "min_share_preemption_timeout": "1", "wait_before_kill": "0", "min_shares": "quota"}
@@ -213,7 +213,7 @@ def test_shares_are_whole_and_within_minimum_and_maximum(tmp_path: Path) -> None
     assert shares == {"root": 32, "root.a": 3, "root.b": 12, "root.p": 17, "root.p.x": 4, "root.p.y": 13}
 
 
-def test_the_configuration_holds_and_what_was_given_goes_before_it(tmp_path: Path) -> None:
+def test_the_configuration_holds_and_what_was_given_takes_precedence_over_it(tmp_path: Path) -> None:
     (tmp_path / "fair-scheduler.xml").write_text('<allocations><queue name="q"/><mode>x</mode></allocations>')
     (tmp_path / "yarn-site.xml").write_text(
         "<configuration>"
@@ -237,7 +237,7 @@ def test_the_configuration_holds_and_what_was_given_goes_before_it(tmp_path: Pat
     assert list(starts(outcome).values()) == [0.5, 1, 1.5]
 
 
-def test_what_was_given_goes_before_the_file_in_every_queue(tmp_path: Path) -> None:
+def test_options_take_precedence_over_the_file_in_every_queue(tmp_path: Path) -> None:
     (tmp_path / "fair.xml").write_text(
         "<allocations><defaultQueueSchedulingPolicy>drf</defaultQueueSchedulingPolicy>"
         '<queue name="a"><weight>2</weight><minResources>yarn.io/gpu=3</minResources>'

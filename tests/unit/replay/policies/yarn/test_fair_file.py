@@ -95,7 +95,7 @@ def test_the_tree_has_what_queues_inherit(tmp_path: Path) -> None:
     assert found.least.tolist() == [[0, 0, 0], [10, 2, 0], [0, 0, 0], [0, 0, 0]]
 
 
-def test_what_does_not_count_in_a_replay_bounds_nothing(tmp_path: Path) -> None:
+def test_resources_not_counted_in_a_replay_bound_nothing(tmp_path: Path) -> None:
     found = tree(read_allocations(written(tmp_path, EXAMPLE)), np.array([0, 0, 40]), 1)
     assert found.most.tolist()[1] == [UNBOUNDED, UNBOUNDED, 30]
     assert found.least.any() == np.False_
@@ -155,7 +155,7 @@ def test_documents_with_entities_are_refused(tmp_path: Path) -> None:
         read_allocations(written(tmp_path, bomb))
 
 
-def test_a_queue_that_goes_by_drf_under_one_that_goes_by_fair_is_refused(tmp_path: Path) -> None:
+def test_a_queue_that_follows_drf_under_one_that_follows_fair_is_refused(tmp_path: Path) -> None:
     found = read(tmp_path, '<queue name="a"><schedulingPolicy>drf</schedulingPolicy></queue>')
     with pytest.raises(UsageError, match=r"root\.a uses drf under root"):
         tree(found, WHOLE, 1)

@@ -37,7 +37,7 @@ def test_a_recording_is_complete_and_small(folder: Path) -> None:
     assert not [path for path in folder.iterdir() if b"/tmp/" in path.read_bytes()]
 
 
-def test_what_is_kept_is_what_all_three_runs_wrote(folder: Path) -> None:
+def test_saved_values_equal_those_of_all_three_runs(folder: Path) -> None:
     runs = json.loads((folder / "run.json").read_text("utf-8"))["runs_sha256"]
     assert len(runs) == 3
     assert all(run == runs[0] for run in runs)
@@ -92,7 +92,7 @@ def test_vector_12_as_hadoop_has_it() -> None:
         assert list(killed.values()) == takes, name
 
 
-def test_what_fair_preemption_takes_and_for_whom() -> None:
+def test_containers_preempted_by_fair_and_their_beneficiaries() -> None:
     """Without GPUs: twice what b lacks, then what brings c to its threshold; where only GPUs are all taken, nothing."""
     expected = {
         "fs-preempt-plain": {("24000", "a1", "for b1"): 16, ("33000", "a1", "for c1"): 5, ("58000", "b1", "for c1"): 3},

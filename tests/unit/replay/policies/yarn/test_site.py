@@ -40,7 +40,7 @@ def test_properties_have_their_value_and_line_and_the_last_one_counts(tmp_path: 
         ("<?xml version='1.0' encoding='nothing'?><configuration/>", "is not XML"),
     ],
 )
-def test_what_is_no_configuration_file_is_an_error_with_its_name(tmp_path: Path, text: str, message: str) -> None:
+def test_an_invalid_configuration_file_is_an_error_with_its_name(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "x.xml"
     path.write_text(text, "utf-8")
     with pytest.raises(InputError, match=message) as error:
@@ -48,7 +48,7 @@ def test_what_is_no_configuration_file_is_an_error_with_its_name(tmp_path: Path,
     assert str(path) in str(error.value)
 
 
-def test_files_of_a_directory_come_in_the_order_asked_for(tmp_path: Path) -> None:
+def test_files_of_a_directory_come_in_the_order_requested(tmp_path: Path) -> None:
     for name in ("yarn-site.xml", "capacity-scheduler.xml", "other.xml"):
         (tmp_path / name).write_text("<configuration/>", "utf-8")
     names = ("yarn-site.xml", "capacity-scheduler.xml")
