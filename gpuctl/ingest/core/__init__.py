@@ -1,1 +1,1 @@
-"""What a format is and what it writes to: rows of the trace store, rejects, the ledger."""
+"""The interface of formats: rows of the trace store, rejects, the ledger."""

@@ -1,4 +1,4 @@
-"""What a source format is, and what its loader writes to.
+"""The interface of a source format, and of the sink that its loader writes to.
 
 A format is one module in ``gpuctl.ingest.formats`` with a module-level ``FORMAT``. Its ``load`` reads one
 decompressed byte stream from front to back, puts rows into the sink, and rejects what it cannot read.
@@ -33,7 +33,7 @@ RAW_LIMIT = 500
 
 
 class Place(NamedTuple):
-    """Where a file lies.
+    """The location of a file.
 
     Attributes:
         inside: below the directory given, archives as if they were unpacked where they lie, without a suffix of a
@@ -61,7 +61,7 @@ class Sink(Protocol):
 
     @property
     def source(self) -> int:
-        """The number of this source in the ledger; the value of every inserted row's ``source`` column."""
+        """Return the number of this source in the ledger; the value of every inserted row's ``source`` column."""
 
     def seen(self, rows: int = 1) -> None:
         """Count rows of the source as read."""
@@ -73,7 +73,7 @@ class Sink(Protocol):
         """Count rows that the store has with the same content, from another source or from earlier in this one."""
 
     def reject(self, line_no: int, reason: str, raw: bytes | str) -> None:
-        """Count one row as rejected and keep where it stood, why, and its first `RAW_LIMIT` characters.
+        """Count one row as rejected and record its line, the reason, and its first `RAW_LIMIT` characters.
 
         Args:
             line_no: 1-based line on which the row starts.
@@ -89,7 +89,7 @@ class Sink(Protocol):
         """Query the store (e.g. to find duplicate jobs)."""
 
     def after(self, work: Callable[..., None], *given: object) -> None:
-        """Call ``work(sink, *given)`` with a sink of the store, once it has all rows so far: what asks the store.
+        """Call ``work(sink, *given)`` with a sink of the store, once it has all rows so far; for queries of the store.
 
         Args:
             work: a function of a module; if another process reads the file, the one that has the store calls it.
@@ -107,36 +107,36 @@ class Format:
     Attributes:
         name: as ``gpuctl formats`` and the ledger name it, e.g. ``philly-jobs``.
         title: one line for people.
-        fills: the tables of the trace store it fills.
-        file_names: what such files are usually called, for ``gpuctl formats``.
+        fills: the tables of the trace store that it fills.
+        file_names: usual names of such files, for ``gpuctl formats``.
         order: formats with a lower one are loaded first.
         timezone: the zone of its stamps if they carry none and the user names none.
-        clock: ``wall`` where durations are differences of the log's own zone-less stamps, else ``utc``.
+        clock: ``wall`` if durations are differences of the log's own zone-less stamps, else ``utc``.
         parser_version: raised when the same bytes would give other rows; such sources are loaded again.
-        sniff: (file name without compression suffix, first 64 KiB decompressed) -> why this is the format,
-            or None. Must not raise whatever the bytes are.
+        sniff: (file name without compression suffix, first 64 KiB decompressed) -> why this is the format, or None.
+            Must not raise for any bytes.
         load: reads the whole stream into the sink. Raises `InputError` only if nothing can be loaded.
         zoned: true if its stamps carry their own zone or count from 1970, so that the user need not name one.
         settle: brings rows that are made of several sources up to date after some of them were loaded, or one was
             removed; called once for the small files that share a transaction.
-        claims: (place, first 64 KiB decompressed) -> by what its place alone shows that this is the format, or None.
-            Files that are claimed so are not sniffed at.
+        claims: (place, first 64 KiB decompressed) -> how its place alone shows that this is the format, or None. Such
+            files are not sniffed.
         many: there may be thousands of such files, and most are small: several share a transaction, and the same bytes
             at another place are another source.
         whose: (place) -> (job, attempt, stream) that the place of a claimed file shows; if that changes, the file is
             read again.
-        version: of whatever else than the bytes decides which rows there are; sources read with another are stale.
+        version: of other inputs than the bytes that affect the rows; sources read with another one are stale.
         passes_over: (file name, first 64 KiB decompressed) -> what a file is that belongs to the same software but of
             which nothing is read, and why; None if it is not such a file. Asked only if no format claims the file.
-        alone: `load` asks the store nothing but in `Sink.after`, so that another process may read the file.
+        alone: `load` queries the store only in `Sink.after`, so that another process may read the file.
         conclude: called once at the end of an ingest, in a transaction of its own, with a sink of no source; None if
-            there is no store. Returns what the user should know.
+            there is no store. Returns notes for the user.
         epoch: what its times count from: ``shifted`` by a constant, of which hours and weekdays are right and dates
             are not; ``relative`` to a start of the source's own, whose seconds are counted from 1970 and shown without
             dates.
-        unit: what a row of ``jobs`` is.
-        verified: by what the reader was tried: a whole file as published, a part of one, or nothing but what its
-            documentation and the code of its users state.
+        unit: the meaning of a row of ``jobs``.
+        verified: how the reader was tested: on a whole published file, on a part of one, or only against its
+            documentation and the code of its users.
     """
 
     name: str

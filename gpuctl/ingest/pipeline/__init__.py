@@ -1,1 +1,1 @@
-"""From the paths that a user names to rows of the trace store: which format a file is of, and its loading."""
+"""Loads the paths that a user names into the trace store: detects the format of each file and reads it."""

@@ -27,9 +27,9 @@ def refuse_empty(finding: Finding, sink: StoreSink, opener: Opener, formats: Seq
 
     Args:
         finding: the file and the format.
-        sink: what was counted and written.
+        sink: the sink with its counts.
         opener: opens the file once more.
-        formats: that the file may be of instead.
+        formats: other formats that the file may have.
 
     Raises:
         InputError: no row could be loaded, or no counted row had any content.
@@ -47,7 +47,7 @@ def refuse_empty(finding: Finding, sink: StoreSink, opener: Opener, formats: Seq
 
 
 def not_read_as(finding: Finding, error: InputError, opener: Opener, formats: Sequence[Format]) -> InputError:
-    """Make the error for a file that is not of the format that the user named, with what was found in it."""
+    """Return the error for a file that is not in the format that the user named, with its actual content."""
     found, fmt = finding.candidate, finding.format
     with opener.open(found) as stream:
         head = stream.read(HEAD)

@@ -1,4 +1,4 @@
-"""Checks that sources are of one cluster: logs of one scheduler, whose times overlap or are close.
+"""Checks that sources belong to one cluster: logs of one scheduler, whose times overlap or are close.
 
 Figures over sources of different clusters describe none of them: a cluster of 2017 and one of 2026 are not one cluster
 that was idle for nine years.
@@ -42,7 +42,7 @@ class ApartError(InputError):
 
 
 class Span(NamedTuple):
-    """When a source's rows are from: seconds since 1970, how many jobs it describes, and its name."""
+    """The time span of a source's rows: seconds since 1970, its number of jobs, and its name."""
 
     low: float
     high: float
@@ -51,7 +51,7 @@ class Span(NamedTuple):
 
 
 def scheduler_of(fmt: Format) -> str | None:
-    """The scheduler whose logs a format reads, a key of `NAMES`; None if it may be anybody's."""
+    """Return the scheduler whose logs a format reads, a key of `NAMES`; None if any may write it."""
     family = fmt.name.partition("-")[0]
     return family if family in NAMES and not _ANYBODYS.issuperset(fmt.fills) else None
 
@@ -62,9 +62,9 @@ def check_schedulers(
     """Reject logs of several schedulers.
 
     Args:
-        found: (format, path) of what is to be loaded.
+        found: (format, path) of the files to load.
         known: (format's name, path) of the cluster's sources in the store.
-        formats: all there are.
+        formats: all formats.
         cluster: its name.
 
     Raises:
@@ -94,7 +94,7 @@ class Times:
 
     Attributes:
         spans: by source.
-        remarks: what the user should know.
+        remarks: notes for the user.
     """
 
     spans: dict[int, Span]
@@ -102,16 +102,16 @@ class Times:
 
     @classmethod
     def of(cls, store: Store, cluster: str, but: Sequence[int]) -> Times:
-        """Those of the sources that are in the store, except for some."""
+        """Return the times of the sources in the store, except for some."""
         found = _spans(store, cluster, None)
         return cls({source: span for source, span in found.items() if source not in but})
 
     def meet(self, store: Store, sink: StoreSink, replaced: Sequence[int]) -> Times:
-        """These and the times of a source whose rows were just inserted.
+        """Return these times and those of a source whose rows were just inserted.
 
         Args:
             store: within the transaction that inserted them.
-            sink: that they went through.
+            sink: the sink of that source.
             replaced: sources that it replaces, which no longer count.
 
         Raises:
@@ -142,7 +142,7 @@ def _distances(new: Span, others: list[Span]) -> str:
 
 
 def distance(new: Span, others: Sequence[Span]) -> float | None:
-    """Seconds between a source's times and those of others, if they do not meet; None if they do."""
+    """Return the seconds between a source's times and those of others, if they are apart; None if they are close."""
     if not others:
         return None
     gap = min(max(other.low - new.high, new.low - other.high) for other in others)
@@ -174,9 +174,9 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _spans(store: Store, cluster: str, source: int | None) -> dict[int, Span]:
-    """When the rows of sources are from, without the odd one in a hundred jobs; sources without times are left out."""
+    """Return the time spans of sources, ignoring outliers of one job in a hundred; without sources that have no times."""
     parts = [_part(table, columns, one=source is not None) for table, columns in _TIMES.items()]
-    # every part of this text is ours; the values are bound
+    # every part of this text is a constant of gpuctl; the values are bound
     sql = (
         f"SELECT s.source, min(epoch(low)), max(epoch(high)), sum(jobs)::BIGINT, any_value(path) "  # noqa: S608
         f"FROM ({' UNION ALL '.join(parts)}) AS t JOIN sources AS s USING (source) "

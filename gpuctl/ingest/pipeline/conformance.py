@@ -1,6 +1,6 @@
-"""Checks that any format must pass, whatever its files hold; a plugin's own tests can call `check`.
+"""Checks that every format must pass, whatever its files hold; a plugin's own tests can call `check`.
 
-``gpuctl formats NAME --check FIXTURE`` runs it, too.
+``gpuctl formats NAME --check FIXTURE`` also runs it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def check(fmt: Format, fixture: Path, *, cases: int = CASES, seed: int = 0) -> l
     Args:
         fmt: the format.
         fixture: a small file in it.
-        cases: how many damaged files.
+        cases: number of damaged files.
         seed: of the first of them.
 
     Returns:
@@ -64,7 +64,7 @@ def check(fmt: Format, fixture: Path, *, cases: int = CASES, seed: int = 0) -> l
         place = Path(folder)
         found += _loaded(fmt, place, fixture.name, data)
         for number in range(seed, seed + cases):
-            # what to spoil is no secret
+            # the choice of damage need not be secret
             spoiled = damaged(data, Random(number))  # noqa: S311
             found += [f"damaged file {number}: {line}" for line in _stands(fmt, place / f"d{number}", fixture, spoiled)]
     return found + [line for line in dict.fromkeys(lines) if "failed:" in line]
@@ -72,7 +72,7 @@ def check(fmt: Format, fixture: Path, *, cases: int = CASES, seed: int = 0) -> l
 
 @contextmanager
 def _captured_log() -> Iterator[list[str]]:
-    """The messages logged meanwhile, which include errors raised by a format's sniff()."""
+    """Collect the messages logged meanwhile, including errors raised by a format's sniff()."""
     lines: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
@@ -142,14 +142,14 @@ def _put(folder: Path, name: str, data: bytes) -> Path:
 
 
 def _read(fmt: Format, file: Path, store: Path, *, chosen: bool = False) -> SourceReport | str:
-    """What became of the file; a text if it was not read, or where something went wrong that may not."""
+    """Return the outcome of reading a file; a text if it was not read, or if it broke a rule."""
     try:
         report = ingest([file], store, cluster="check", formats=(fmt,), log_format=fmt.name if chosen else None)
     except InputError as error:
         return error.message if "() failed" in error.message or not chosen else _refused(fmt, file, error.message)
     except GpuctlError as error:
         return error.message
-    except Exception as error:  # whatever a format raises is a finding
+    except Exception as error:  # any exception of a format is a finding
         return f"{type(error).__name__}: {error}"
     if not report.sources:
         return "; ".join(one.why for one in report.not_read)
@@ -163,7 +163,7 @@ def _refused(fmt: Format, file: Path, message: str) -> SourceReport:
 
 
 def _rows(store: Path) -> dict[str, list[str]]:
-    """The rows of every table that a loader writes to, as sorted texts: they come in no order."""
+    """Return the rows of every table that a loader writes to, as sorted texts, since they are unordered."""
     with Store(store) as opened:
         tables = [row[0] for row in opened.execute(_TABLES).fetchall()]
         # the names are those of the store's own tables
@@ -175,7 +175,7 @@ def _rows(store: Path) -> dict[str, list[str]]:
 
 
 def _watched(fmt: Format) -> tuple[Format, list[int]]:
-    """The format, and a list that is not empty once its load() has read a stream as a whole."""
+    """Return the format, and a list that is filled once its load() reads a stream as a whole."""
     calls: list[int] = []
 
     def load(stream: BinaryIO, sink: Sink) -> None:
@@ -185,7 +185,7 @@ def _watched(fmt: Format) -> tuple[Format, list[int]]:
 
 
 class _Stream(io.BufferedIOBase):
-    """A stream that notes if it is read as a whole."""
+    """A stream that records whether it is read as a whole."""
 
     def __init__(self, inner: BinaryIO, calls: list[int]) -> None:
         super().__init__()

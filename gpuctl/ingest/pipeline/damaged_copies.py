@@ -57,7 +57,7 @@ def _lines_glued(data: bytes, draw: Random) -> bytes:
 
 
 def _line_torn(data: bytes, draw: Random) -> bytes:
-    """Lose the end of a line and its newline: two writers, or a full disk that was then cleaned up."""
+    """Drop the end of a line and its newline, as two writers or a temporarily full disk do."""
     lines = data.splitlines(keepends=True)
     if not lines:
         return data

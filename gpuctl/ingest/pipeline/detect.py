@@ -36,10 +36,10 @@ class Finding:
 
     Attributes:
         candidate: the file.
-        format: whose it is.
-        why: what it was recognised by.
-        sha256: of its bytes before decompression, if it was worth knowing before loading it.
-        chosen: whether the user stated whose it is, so that nothing in it needs to show it.
+        format: its format.
+        why: the reason for the recognition.
+        sha256: of its bytes before decompression, if needed before loading.
+        chosen: whether the user named the format, so that its content need not show it.
     """
 
     candidate: Candidate
@@ -50,7 +50,7 @@ class Finding:
 
     @property
     def order(self) -> tuple[int, str, int]:
-        """When it is loaded: by format, then by path and by position in an archive."""
+        """Return its place in the order of loading: by format, then by path and by position in an archive."""
         return self.format.order, str(self.candidate.file), self.candidate.position or 0
 
 
@@ -62,12 +62,12 @@ def detect(
     Args:
         name: its name without directories and compression suffix.
         head: its first `HEAD` bytes, decompressed.
-        formats: to choose from.
-        place: where it lies, if that is known; a format that claims it by its place alone has it.
-        chosen: the format that the user named: if several claim the file and it is one of them, it has it.
+        formats: the candidates.
+        place: its location, if known; a format that claims it by location alone takes it.
+        chosen: the format that the user named; preferred if several formats claim the file.
 
     Returns:
-        (format or None, what it was recognised by or why not, true if several formats claim it).
+        (format or None, the reason for or against recognition, true if several formats claim it).
     """
     if place is not None:
         for fmt in formats:
@@ -94,17 +94,17 @@ def survey(
     exclude: Sequence[Path] = (),
     chosen: Format | None = None,
 ) -> Iterator[Finding | NotRead]:
-    """Survey some paths and identify everything found there.
+    """Survey some paths and identify every file found there.
 
     Args:
         paths: files and directories.
-        formats: to choose from.
+        formats: the candidates.
         opener: opens what is found.
         sizes: sizes in bytes of the files that are in the store; a recognised file of such a size, or as big
             as one before it, is hashed here, while it is open anyway.
         exclude: files that are not logs.
-        chosen: the format that the user named: what every file is that is one of the paths itself, and in
-            directories and archives whose a file is that several formats claim.
+        chosen: the format that the user named: that of every file among the paths themselves, and in directories and
+            archives of every file that several formats claim.
 
     Raises:
         InputError: one of the paths does not exist.

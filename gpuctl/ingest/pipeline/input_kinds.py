@@ -1,4 +1,4 @@
-"""Checks files that a command line names as a table of one kind, and reports what a file lacks."""
+"""Checks files that a command line names as a table of one kind, and reports the columns that a file lacks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Kind(NamedTuple):
     """A kind of table.
 
     Attributes:
-        what: names such a file, for messages.
+        what: name of such a file, for messages.
         needed: columns that its header must have.
     """
 
@@ -39,12 +39,13 @@ QUEUED = Kind("a CSV of jobs", ("job_id", "submit_time", "num_gpus", "duration")
 
 
 def check_formats(paths: Sequence[Path], formats: Sequence[Format], kinds: Sequence[Kind]) -> None:
-    """Check that each file among `paths` is one that some format reads; directories and archives may hold others, too.
+    """Check that each file among `paths` is in a known format; directories and archives may hold other files.
 
     Args:
         paths: as named on the command line.
         formats: that will read them.
-        kinds: of tables that are expected, the usual one first; the nearest one shows what a strange file lacks.
+        kinds: expected kinds of tables, the usual one first; the nearest one determines the columns reported as
+            missing.
 
     Raises:
         InputError: a file is empty, junk, or a table without a column that it needs.
@@ -63,7 +64,7 @@ def check_training(path: Path, *, epochs: bool) -> None:
 
     Args:
         path: the file.
-        epochs: whether the column ``epochs`` must be there, too.
+        epochs: whether the column ``epochs`` is also required.
 
     Raises:
         InputError: it is not such a table, lacks a column, or has no row that can be read.
@@ -99,10 +100,10 @@ def check_training(path: Path, *, epochs: bool) -> None:
 
 
 def describes_training(path: Path) -> bool:
-    """Whether a CSV of jobs has models and batches, rather than a queue's columns.
+    """Return whether a CSV of jobs has models and batches, rather than a queue's columns.
 
     Raises:
-        InputError: it is not there, no file, or may not be read.
+        InputError: it does not exist, is not a file, or cannot be read.
     """
     with _stream(path) as stream:
         return profile_jobs.sniff(path.name, stream.peek(HEAD)[:HEAD]) is not None
@@ -124,7 +125,7 @@ def _files(path: Path, opener: Opener) -> Iterator[Candidate | NotRead]:
 
 
 def _lack(path: Path, why: str, kinds: Sequence[Kind]) -> str:
-    """The columns that an unrecognised file lacks to be a table of the nearest kind."""
+    """Return the columns that an unrecognised file lacks to be a table of the nearest kind."""
     try:
         with _stream(path) as stream:
             names = header_of(stream.peek(HEAD)[:HEAD])

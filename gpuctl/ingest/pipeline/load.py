@@ -73,30 +73,30 @@ def ingest(
     then: Callable[[Store, str], None] | None = None,
     gpus_per_node: given_gpus.GpusPerNode | None = None,
 ) -> IngestReport:
-    """Load every log file under some paths into a trace store, which is made if there is none.
+    """Load every log file under some paths into a trace store, which is created if it does not exist.
 
     Args:
         paths: files, directories and archives; with none, the store is only brought up to its newest version.
         db_path: the trace store.
-        cluster: what the cluster is called in it; made from the first path unless given.
-        timezone: IANA zone of stamps that carry none; the format's own unless given.
-        progress: receives what is being read.
-        dry_run: look only; nothing is written.
-        limits: when compressed input is refused.
-        formats: to choose from; all unless given.
-        log_format: the name of the format that every file is of that is one of the paths itself, and that files in
-            directories and archives are of where several formats claim them, this one among them; or ``FILE.py:NAME``,
-            a user-defined format.
-        lake: directory that telemetry goes to in place of the store, as Parquet by cluster and day; that of the store,
-            if it has one, unless given.
-        engine: whose workers read files that need nothing of the store, side by side; None or local: all is read here.
+        cluster: the cluster's name in it; by default derived from the first path.
+        timezone: IANA zone of timestamps without one; by default the format's own.
+        progress: receives the progress.
+        dry_run: only report; nothing is written.
+        limits: limits on compressed input.
+        formats: the candidates; by default all.
+        log_format: the format of every file among the paths themselves, and of files in directories and archives that
+            several formats, including this one, claim; or ``FILE.py:NAME``, a user-defined format.
+        lake: directory for telemetry in place of the store, as Parquet by cluster and day; by default the store's lake,
+            if any.
+        engine: its workers read files that need no data of the store, in parallel; None or local: read all in this
+            process.
         notify: called with a line for the user about them.
-        debug: show the traceback of a bug that a file reveals, too.
+        debug: also show the traceback of a bug that a file reveals.
         then: called with the store and the cluster's name when anything of it has changed, while the store is open.
-        gpus_per_node: GPUs of nodes, for jobs whose GPUs no source states; those of the store unless given.
+        gpus_per_node: GPUs of nodes, for jobs whose GPUs no source states; by default those of the store.
 
     Returns:
-        what was found and what became of it; sources that failed are in it and do not stop the others.
+        the report on all files found; failed sources are included and do not stop the others.
 
     Raises:
         InputError: a path does not exist, or nothing under the paths is a known log.
@@ -134,7 +134,7 @@ def ingest(
                 run.look(paths, store)
                 return run.load(store)
         if paths:
-            # no store is made until there is something to put into it
+            # the store is only created once there is something to write
             run.look(paths, None)
         if dry_run:
             return run.load(None)
@@ -149,7 +149,7 @@ def ingest(
 
 
 def cluster_name(paths: Sequence[Path], chosen: str | None = None) -> str:
-    """Name a cluster: as given, else after the first path's directory or archive, in plain letters.
+    """Return the cluster's name: as given, else from the first path's directory or archive, in plain letters.
 
     Raises:
         UsageError: the name given is empty, over 100 characters, or has characters that cannot be printed.
@@ -168,13 +168,13 @@ def cluster_name(paths: Sequence[Path], chosen: str | None = None) -> str:
 
 
 def _family(format_name: str) -> str:
-    """The software whose logs a format reads; all of its logs have the clock of one site."""
+    """Return the software whose logs a format reads; all of its logs have the clock of one site."""
     return format_name.partition("-")[0]
 
 
 @dataclass
 class _Run:
-    """One ingest under way."""
+    """One ingest in progress."""
 
     cluster: str
     timezone: str | None
@@ -219,7 +219,7 @@ class _Run:
         """Survey the paths.
 
         Raises:
-            InputError: nothing is a known log, or what is there is of several schedulers.
+            InputError: nothing is a known log, or the logs come from several schedulers.
         """
         sizes = ledger.sizes(store, self.cluster) if store else set()
         own = [self.db_path, *(self.db_path.with_name(self.db_path.name + end) for end in (".wal", ".tmp"))]
@@ -257,7 +257,7 @@ class _Run:
             raise lake_place.only_read(place, first.candidate.shown)
 
     def load(self, store: Store | None) -> IngestReport:
-        """Load all that was found; without a store, only report the format."""
+        """Load all files found; without a store, only report the format."""
         if store:
             known = ledger.cluster_of(store, self.cluster)
             if known and self.timezone not in {None, known.timezone}:
@@ -279,7 +279,7 @@ class _Run:
             self._take(group, store)
         left = len(self.apart) + 1
         while 0 < len(self.apart) < left:
-            # what lies between them may have come later
+            # files between them may have arrived later
             again, left, self.apart = self.apart, len(self.apart), []
             for finding, _ in again:
                 self._take([finding], store)
@@ -291,7 +291,7 @@ class _Run:
         self._conclude(store)
         self._give(store)
         if store and store.lake is not None:
-            # the files of sources that others have taken the place of
+            # the files of sources that others have replaced
             store.lake.sweep()
         if store and self.then is not None and any(s.status in {"loaded", "replaced"} for s in self.done):
             if self.progress:
@@ -325,7 +325,7 @@ class _Run:
                 self.done += [self._one(finding, store) for finding in group]
         except InputError as error:
             if len(group) > 1 and not group[0].format.many:
-                # whatever the error is, loading each file by itself shows which one causes it
+                # whatever the error, loading each file by itself shows which one causes it
                 for finding in group:
                     self._take([finding], store)
             elif isinstance(error, ApartError):
@@ -428,7 +428,7 @@ class _Run:
         return report_of(finding, done, message=f"the same bytes as {same.path}")
 
     def _stored(self, finding: Finding, store: Store) -> tuple[Entry | None, list[Entry]]:
-        """The source that holds the bytes of a file, if there is one, and those whose place the file takes."""
+        """Return the source that holds the bytes of a file, if any, and those that the file replaces."""
         found, fmt = finding.candidate, finding.format
         near = ledger.entries(store, self.cluster, found.path, found.size)
         sha256 = finding.sha256
@@ -447,7 +447,7 @@ class _Run:
         return done
 
     def _together(self, findings: Sequence[Finding], store: Store) -> list[SourceReport]:
-        """Load small files of a format, all or none; rows derived from several sources are made once, at the end.
+        """Load small files of a format, all or none; rows derived from several sources are computed once, at the end.
 
         Raises:
             InputError: not all can be loaded together.
@@ -488,7 +488,7 @@ class _Run:
         return report_of(finding, "replaced" if old else "loaded", sink, damage), others
 
     def _settled(self, fmt: Format, store: Store, sinks: Sequence[StoreSink], old: Sequence[Entry]) -> Times | None:
-        """Make the rows derived from several sources, and record the cluster's span; return the times of all.
+        """Compute the rows derived from several sources, and record the cluster's span; return the times of all.
 
         Raises:
             ApartError: one does not belong to the others, as far as is known.
@@ -514,7 +514,7 @@ class _Run:
         """Load many small files in one transaction.
 
         Raises:
-            InputError: what all of them are read with cannot be used.
+            InputError: their common settings cannot be used.
         """
         from gpuctl.ingest.pipeline.small_files import Group, KnownFiles
 
@@ -528,7 +528,7 @@ class _Run:
                 done = [report_of(f, *group.take(f, self._read, dry_run=self.dry_run)) for f in findings]
                 group.finish()
         except BaseException:
-            # what was recorded for this group no longer holds
+            # records for this group no longer apply
             del self.known[fmt.name]
             raise
         self.done += done
@@ -542,7 +542,7 @@ class _Run:
 
     def _timezone(self, fmt: Format, store: Store) -> str:
         known = ledger.cluster_of(store, self.cluster)
-        # what jobs print has the clock of their cluster
+        # the output of jobs has the clock of their cluster
         same = known is not None and (fmt.many or _family(known.source_format) == _family(fmt.name))
         return self.timezone or (known.timezone if known and same else None) or fmt.timezone
 
@@ -557,12 +557,12 @@ class _Run:
 
     @contextmanager
     def _all_or_nothing(self, store: Store) -> Iterator[list[Any]]:
-        """A transaction; objects appended to the list are closed before it ends."""
+        """Open a transaction; objects appended to the list are closed before it ends."""
         closed: list[Any] = []
         store.execute("BEGIN").fetchall()
         try:
             yield closed
-            # a fault of what is still being written is one of this transaction
+            # an error in pending writes belongs to this transaction
             store.wait()
         except BaseException:
             store.execute("ROLLBACK").fetchall()
@@ -574,7 +574,7 @@ class _Run:
         store.execute("COMMIT").fetchall()
 
     def _read(self, finding: Finding, sink: StoreSink) -> tuple[str, int, str]:
-        """Run the format's loader; return digest and size of what was read, and what was damaged."""
+        """Run the format's loader; return digest and size of the file, and its damage."""
         found = finding.candidate
         if self.progress:
             self.progress.start(found.shown, found.size)

@@ -1,9 +1,9 @@
-"""Reads files on workers, ahead of the process that has the store: only one process may write to it.
+"""Reads files on workers, ahead of the process that holds the store: only one process may write to it.
 
-Workers run loaders that ask the store nothing while they read (`Format.alone`). They leave what they would insert as
-Arrow streams in a folder next to the store, which all workers must see, and record their other calls to the store. All
-calls are then replayed as if the file were read here, in the order in which files are loaded without workers. What a
-worker cannot read is read here.
+Workers run loaders that do not query the store while they read (`Format.alone`). They write their rows as Arrow streams
+into a folder next to the store, which all workers must see, and record their other calls to the store. All calls are
+then replayed as if the file were read locally, in the order in which files are loaded without workers. Files that a
+worker cannot read are read locally.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def files_to_read(
     Args:
         findings: all files of an ingest.
         store: of which an entry of the same size may be the same file.
-        cluster: whose entries.
+        cluster: the cluster of the entries.
         timezone: the zone of a format's stamps that have none.
         find_zones: check whether times carry a zone, if the format has any times.
     """
@@ -67,7 +67,7 @@ def files_to_read(
     found = {}
     for finding in findings:
         file, fmt = finding.candidate, finding.format
-        # with options of this run, or the user's own, a format is known to this process alone
+        # with options of this run, or the user's own format, only this process knows the format
         if usual.get(fmt.name) is not fmt or not fmt.alone or finding.chosen:
             continue
         if not any(entry.bytes == file.size for entry in ledger.entries(store, cluster, file.path, file.size)):
@@ -160,7 +160,7 @@ class _LogRecorder(logging.Handler):
 
 
 def read(shared: tuple[str, str, Limits], request: FileToRead) -> ReadFile:
-    """Read one file, on a worker."""
+    """Read one file on a worker."""
     folder, cluster, limits = Path(shared[0]), shared[1], shared[2]
     sink, opener, local = _RecordedCalls(folder, request.timezone, cluster), Opener(limits), None
     logger, recorder = logging.getLogger("gpuctl"), _LogRecorder()
@@ -185,14 +185,14 @@ def read(shared: tuple[str, str, Limits], request: FileToRead) -> ReadFile:
 
 
 class ParallelReader:
-    """Files that are read on workers.
+    """Reads files on workers.
 
     Args:
         store: the path of the trace store; the folder of results lies next to it.
-        cluster: that the files are of.
-        files: by the path of the file.
-        limits: when compressed input is refused.
-        engine: where the workers are.
+        cluster: cluster of the files.
+        files: the files, by path.
+        limits: limits on compressed input.
+        engine: engine of the workers.
         notify: called with a line for the user.
     """
 
@@ -209,7 +209,7 @@ class ParallelReader:
         from gpuctl.spread.run import run
 
         folder = store.absolute().with_name(f"{store.name}.read")
-        # of an ingest that was killed: the store is locked, so that it is nobody's now
+        # left by a killed ingest: the store is locked, so no other process uses it
         shutil.rmtree(folder, ignore_errors=True)
         self._folder = folder
         self._left = set(files)
@@ -223,7 +223,7 @@ class ParallelReader:
             self._results = run(read, (str(own), cluster, limits), files, engine, notify)
 
     def take(self, path: str, timezone: str) -> ReadFile | None:
-        """Wait for a worker's result for a file; None if the file is to be read here."""
+        """Wait for a worker's result for a file; None if the file is to be read locally."""
         if path not in self._left:
             return None
         self._left.remove(path)
@@ -239,7 +239,7 @@ class ParallelReader:
         """Replay a worker's result into a sink.
 
         Raises:
-            InputError: it is not there.
+            InputError: the file does not exist.
         """
         for logger, level, text in found.messages:
             logging.getLogger(logger).log(level, "%s", text)

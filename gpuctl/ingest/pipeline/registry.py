@@ -33,10 +33,10 @@ _log = logging.getLogger(__name__)
 
 @cache
 def built_in() -> tuple[Format, ...]:
-    """Import and return every format that gpuctl brings, in the order they are loaded in (`Format.order`, then name).
+    """Import and return every built-in format, in the order of loading (`Format.order`, then name).
 
-    A module whose name begins with an underscore is none. A module that cannot be imported or has no ``FORMAT``, and a
-    declaration that is wrong, are faults of this program and are raised as such, never skipped.
+    Modules whose names begin with an underscore are skipped. A module that cannot be imported or has no ``FORMAT``, and
+    a declaration that is wrong, are faults of this program and are raised as such, never skipped.
     """
     names = [m.name for m in pkgutil.iter_modules(formats.__path__) if not m.name.startswith("_")]
     found: list[Format] = [importlib.import_module(f"{formats.__name__}.{name}").FORMAT for name in names]
@@ -49,9 +49,9 @@ def built_in() -> tuple[Format, ...]:
 
 @cache
 def all_formats() -> tuple[Format, ...]:
-    """Import and return every format, those of installed packages among them, in the order they are loaded in.
+    """Import and return every format, including those of installed packages, in the order of loading.
 
-    A package whose format cannot be used is named in a warning, once, and the others are returned.
+    An unusable format of a package causes one warning, and the others are returned.
     """
     found = list(built_in())
     for plugin in installed():
@@ -67,12 +67,12 @@ def _in_order(found: Sequence[Format]) -> tuple[Format, ...]:
 
 
 def installed() -> tuple[plugins.Plugin, ...]:
-    """The formats of installed packages; nothing of them is imported."""
+    """Return the formats of installed packages, without importing them."""
     return plugins.installed("format", GROUP, {fmt.name for fmt in built_in()})
 
 
 def of_package(plugin: plugins.Plugin) -> Format:
-    """The format that an installed package adds.
+    """Return the format that an installed package adds.
 
     Raises:
         UsageError: others have the same name.
@@ -87,7 +87,7 @@ def of_package(plugin: plugins.Plugin) -> Format:
 
 
 def of_file(path: Path, name: str) -> Format:
-    """The format that a file has under a name.
+    """Return the format that a file has under a name.
 
     Raises:
         UsageError: there is no such file, or nothing of that name in it is a format.
@@ -140,12 +140,12 @@ def _guarded(fmt: Format, whence: str) -> Format:
 
 
 def origin(name: str) -> str:
-    """The origin of a format: built in, or a package and its version."""
+    """Return the origin of a format: built in, or a package and its version."""
     return next((each.origin for each in installed() if each.name == name), plugins.BUILT_IN)
 
 
 def with_named(name: str | None, known: Sequence[Format]) -> tuple[tuple[Format, ...], str | None]:
-    """The formats there are, with that of ``FILE.py:NAME`` among them if one is named so, and its own name.
+    """Return all formats, including that of ``FILE.py:NAME`` if one is named so, and its own name.
 
     Raises:
         UsageError: there is no format of that name, or there are several.
@@ -170,7 +170,7 @@ def named(name: str, formats: Sequence[Format]) -> Format:
     """Return the format of a name.
 
     Raises:
-        UsageError: there is none, or several packages have one.
+        UsageError: it is unknown, or several packages have it.
         InputError: that of a package cannot be loaded.
     """
     known = {fmt.name: fmt for fmt in formats}
@@ -194,16 +194,16 @@ def formats_for(
     mapped: ColumnMapping | None = None,
     swf_unit: str | None = None,
 ) -> tuple[Format, ...]:
-    """Return every format, some of them as the user's options have it.
+    """Return every format, some of them adapted to the user's options.
 
     Args:
         columns: the columns of sacct's text without a header, in their order.
-        delimiter: what stands between these; None: it is found.
+        delimiter: the delimiter between these; None: detect it.
         cumulative: the bytes of traffic CSVs are counters.
         job_logs: patterns of the paths of jobs' own output (`gpuctl.ingest.joboutput.patterns`).
-        signatures: the user's own tables of what to look for in it.
-        mapped: what the columns of a CSV of jobs are; one more format is for such files.
-        swf_unit: what a processor of SWF and of Batsim is.
+        signatures: the user's own signature tables for it.
+        mapped: meaning of the columns of a CSV of jobs; adds a format for such files.
+        swf_unit: meaning of a processor of SWF and of Batsim.
 
     Raises:
         InputError: a column is not a field of sacct, or the job id is not among them; a table cannot be read.

@@ -1,4 +1,4 @@
-"""The report of an ingest: one record for each file found."""
+"""The report of an ingest: one record per file found."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ Status = Literal["loaded", "replaced", "unchanged", "failed", "interrupted", "ne
 
 @dataclass(frozen=True)
 class SourceReport:
-    """What became of one recognised file.
+    """The outcome of one recognised file.
 
     Attributes:
         path: as the user's spelling leads to it; ``archive!member`` in archives.
         format: the format's name.
-        why: what it was recognised by.
-        status: what was done.
+        why: the reason for the recognition.
+        status: the outcome.
         bytes: its size before decompression.
         rows_in: rows (lines, objects) it holds; 0 if it was not read.
-        rows_loaded: of these, how many are in the store.
-        rows_rejected: of these, how many are in the table ``rejects``.
-        rows_already_stored: of these, how many the store had already, with the same content.
+        rows_loaded: number of these in the store.
+        rows_rejected: number of these in the table ``rejects``.
+        rows_already_stored: number of these that the store had already, with the same content.
         reasons: (reason, rejects) of the most frequent reasons.
         message: more about the status, or the error.
         apart: it failed because its times suggest another cluster.
@@ -61,14 +61,14 @@ class SourceReport:
 
 @dataclass(frozen=True)
 class IngestReport:
-    """What became of everything that was found.
+    """The outcome of everything found.
 
     Attributes:
         cluster: the name in the store.
         sources: the recognised files, in the order they were loaded in.
         not_read: everything else that was found, with the reason.
         dry_run: true if nothing was written.
-        warnings: what the user should know of the whole of it.
+        warnings: notes on the whole ingest.
     """
 
     cluster: str
@@ -81,7 +81,7 @@ class IngestReport:
     def failed(self) -> bool:
         """True if something that should have been read was not.
 
-        A file whose rows were all rejected is such, too, unless the store has all of their jobs.
+        This includes a file whose rows were all rejected, unless the store has all of their jobs.
         """
         lost = any(
             sum(rows for why, rows in s.reasons if why in _CONTRADICTED) + s.rows_already_stored < s.rows_in
@@ -91,7 +91,7 @@ class IngestReport:
 
     @property
     def rowless(self) -> tuple[SourceReport, ...]:
-        """The files that were read now, and of which no row is in the store."""
+        """Return the files read now of which no row is in the store."""
         read = (s for s in self.sources if s.status in {"loaded", "replaced"})
         return tuple(s for s in read if not s.rows_loaded and (s.rows_rejected or not s.rows_already_stored))
 
@@ -106,7 +106,7 @@ class IngestInterrupted(KeyboardInterrupt):
     """Ctrl-C; the source at hand was rolled back, those before it stay.
 
     Args:
-        report: what was done until then.
+        report: the report up to then.
     """
 
     def __init__(self, report: IngestReport) -> None:
@@ -115,7 +115,7 @@ class IngestInterrupted(KeyboardInterrupt):
 
 
 def nothing_here(paths: Sequence[Path], not_read: Sequence[NotRead]) -> InputError:
-    """The error that none of these files is a log of a known format, with the reasons for some of them."""
+    """Return the error that none of these files is a log of a known format, with the reasons for some of them."""
     where = ", ".join(clean(p) for p in paths)
     hint = "what gpuctl reads: gpuctl formats"
     if not not_read:
@@ -128,7 +128,7 @@ def nothing_here(paths: Sequence[Path], not_read: Sequence[NotRead]) -> InputErr
 
 
 def report_of(finding: Finding, status: Status, sink: StoreSink | None = None, message: str = "") -> SourceReport:
-    """What became of a file; its counts if it was read."""
+    """Return the outcome of a file; with its counts if it was read."""
     found = finding.candidate
     report = (found.shown, finding.format.name, finding.why, status, found.size)
     if sink is None:

@@ -1,4 +1,4 @@
-"""Loads many small files in one transaction: each is a source of its own, and is in the store as a whole or not at all.
+"""Loads many small files in one transaction: each is a separate source, in the store as a whole or not at all.
 
 One transaction per file costs a hundred times what scanning a small log does. Rows of several sources are held and
 inserted together; a group is committed when it has `FILES` files or `BYTES` bytes, so that a killed ingest loses no
@@ -42,7 +42,7 @@ MOST_PENDING_ROWS = 50_000
 
 
 def groups(findings: Sequence[Finding]) -> Iterator[list[Finding]]:
-    """Split findings, in the order of loading, into groups that share a transaction; most stand alone."""
+    """Split findings, in the order of loading, into groups that share a transaction; most are alone."""
     group: list[Finding] = []
     size = 0
     for finding in findings:
@@ -123,7 +123,7 @@ class PendingSink(StoreSink):
 
 @dataclass
 class KnownFiles:
-    """What the store has of the sources that many findings may stand for, looked up once.
+    """The store's records of the sources that many findings may match, looked up once.
 
     Attributes:
         by_path: sources by their path in the ledger.
@@ -206,7 +206,7 @@ class KnownFiles:
                 self.by_log[entry.sha256, log] = [e for e in same if e.source != entry.source]
 
     def _old(self, entry: Entry, finding: Finding) -> bool:
-        """Whether a source would be read in another way today."""
+        """Return whether a source would be read differently today."""
         if entry.source in self.stale or entry.parser_version < finding.format.parser_version:
             return True
         known = self.outputs.get(entry.source)
@@ -214,7 +214,7 @@ class KnownFiles:
 
 
 def whose(finding: Finding) -> Whose | None:
-    """The job, attempt and stream of a log, from its place."""
+    """Return the job, attempt and stream of a log, from its place."""
     found, fmt = finding.candidate, finding.format
     return fmt.whose(Place(found.inside, found.path)) if fmt.whose is not None else None
 
@@ -224,9 +224,9 @@ class Group:
 
     Args:
         store: open for writing.
-        cluster: that the files are of.
-        timezone: of stamps that carry none.
-        known: what the store has; kept up to date.
+        cluster: cluster of the files.
+        timezone: of timestamps without one.
+        known: the store's records; kept up to date.
     """
 
     def __init__(self, store: Store, cluster: str, timezone: str, known: KnownFiles) -> None:
@@ -288,7 +288,7 @@ class Group:
             ledger.note_cluster(self._store, [self._loaded[-1][1]], self._format, replaced=False)
 
     def close(self) -> None:
-        """Give up the space that rejects took."""
+        """Release the space of rejects."""
         for _, sink in self._loaded:
             sink.close()
 
