@@ -1,4 +1,4 @@
-"""Where results go, and in which format."""
+"""Writes results to their destination in the requested format."""
 
 from __future__ import annotations
 

@@ -436,7 +436,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Places:
-    """Where results go beside standard output."""
+    """Destinations of results besides standard output."""
 
     csv: Annotated[
         Path | None,

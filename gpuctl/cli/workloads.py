@@ -278,7 +278,7 @@ def _check_unused(context: typer.Context, names: Sequence[str], why: str) -> Non
 
 
 def _units(words: Sequence[str]) -> tuple[str | None, list[str] | None]:
-    """What sizes count, and what is said of the units of columns: both are ``--unit``, told apart by the ``=``.
+    """Return the unit of sizes and the units of columns: both are ``--unit``; the latter have a ``=``.
 
     Raises:
         UsageError: sizes would count two things.

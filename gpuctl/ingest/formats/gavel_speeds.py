@@ -87,7 +87,7 @@ def _speed(speed: object) -> float:
 
 
 def sniff(name: str, head: bytes) -> str | None:
-    """Recognise an object of GPU types whose first entry has the speed alone."""
+    """Recognise an object of GPU types whose first entry holds only the speed."""
     del name
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     first = b"".join(text[:400].split())

@@ -63,7 +63,7 @@ _TOOLS = {"sdiag output": "sdiag", "Usage reported": "sreport", "RawShares": "ss
 
 
 class _Elements:
-    """What the elements state, until it is written."""
+    """The content of the elements until it is written."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
@@ -119,10 +119,10 @@ class _Elements:
         self._members += [(partition, machine.machine) for partition in partitions]
 
     def write(self, updated: int | None) -> None:
-        """Put all of it into the store.
+        """Write all elements to the store.
 
         Args:
-            updated: the second since 1970 at which it was so; None if that is not stated, and nothing is a sample.
+            updated: time of the snapshot in seconds since 1970; None if unstated: then no samples are written.
         """
         put_machines(self._sink, self._machines)
         put_members(self._sink, self._members, whole="machine")

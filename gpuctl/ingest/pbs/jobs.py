@@ -67,7 +67,7 @@ class Job:
     """One job, as far as the records read so far describe it.
 
     Attributes:
-        facts: of `FACTS`, what is known.
+        facts: known values of `FACTS`.
         runs: by start; of `RUN`, and ``placed`` and ``estimated``.
         final: whether the record of its end was read.
         last: the state, end and reason of a job that ended or waits without a run; None if its last run shows.

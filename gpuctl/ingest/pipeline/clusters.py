@@ -174,7 +174,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _spans(store: Store, cluster: str, source: int | None) -> dict[int, Span]:
-    """Return the time spans of sources, ignoring outliers of one job in a hundred; without sources that have no times."""
+    """Return the time spans of sources that have times, ignoring outliers of one job in a hundred."""
     parts = [_part(table, columns, one=source is not None) for table, columns in _TIMES.items()]
     # every part of this text is a constant of gpuctl; the values are bound
     sql = (

@@ -120,7 +120,7 @@ def has_user(url: str) -> bool:
 
 
 class _SameHost(HTTPRedirectHandler):
-    """Follows redirections only to where the request went in the first place."""
+    """Follows redirections only to the host of the original request."""
 
     def redirect_request(  # noqa: PLR0917
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str

@@ -90,7 +90,7 @@ def elements(stream: BinaryIO, record_start: re.Pattern[str], limit: int = OBJEC
 
 
 class Window:
-    """The part of the text that is held, where reading stands in it, and on which line that is."""
+    """The part of the text in memory, with the position of the reader and its line number."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self.text = ""

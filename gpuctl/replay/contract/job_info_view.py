@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class JobInfoView:
-    """Properties of jobs, known from submission; jobs to come are hidden, as everywhere."""
+    """Properties of jobs, known from submission; future jobs are hidden, as everywhere."""
 
     _policy: Policy
     _seen: Callable[[int], None]

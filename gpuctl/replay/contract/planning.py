@@ -1,4 +1,4 @@
-"""Shared by policies that plan with time limits: planned seconds, orders, and when counting GPUs is enough."""
+"""Helpers of policies that plan with time limits: planned seconds, orders, and whether counting GPUs suffices."""
 
 from __future__ import annotations
 

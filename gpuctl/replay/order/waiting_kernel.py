@@ -49,7 +49,7 @@ def empty(group: NDArray[np.int64], groups: int) -> Queue:
 
 @inner
 def sooner(q, a, b):  # type: ignore[no-untyped-def]
-    """Whether job `a` goes before job `b`."""
+    """Whether job `a` precedes job `b`."""
     if q.level[a] != q.level[b]:
         return q.level[a] < q.level[b]
     if q.key[a] != q.key[b]:

@@ -56,7 +56,7 @@ class LimitRows(Rows):
         self._parents = Rows(sink, "settings", {"name": "text", "value": "text"})
 
     def take(self, holder: Holder, cells: Mapping[str, str]) -> None:
-        """Add the limits on GPUs among some cells, whatever else there is among them.
+        """Add the limits on GPUs in some cells, ignoring other cells.
 
         Raises:
             RowError: a limit on GPUs is not a number.
