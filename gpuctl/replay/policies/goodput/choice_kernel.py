@@ -85,25 +85,29 @@ def _at_prices(c, lists):  # type: ignore[no-untyped-def]
 @inner
 def _set_price(c, lists, t):  # type: ignore[no-untyped-def]
     """The least price of a group's GPUs at which they suffice, the other prices as they are."""
-    before = c.price[t]
-    low, high = 0.0, before
+    low, high = 0.0, c.price[t]
     c.price[t] = high
     _at_prices(c, lists)
+    # in steps that grow, as prices change little from one round to the next
+    step = 1e-4
     if c.used[t] <= c.room[t]:
-        # look a little below first: prices change little from one round to the next
-        c.price[t] = 0.9 * before
-        _at_prices(c, lists)
-        if c.used[t] > c.room[t]:
-            low = c.price[t]
-        else:
-            high = c.price[t]
-    while c.used[t] > c.room[t] and high < NO_COST:
-        low = high
-        high = max(1.1 * high, 1.0) if low == before else 4.0 * high
-        c.price[t] = high
-        _at_prices(c, lists)
+        while low == 0.0 and step < 1.0:
+            c.price[t] = high * (1.0 - step)
+            _at_prices(c, lists)
+            if c.used[t] > c.room[t]:
+                low = c.price[t]
+            else:
+                high = c.price[t]
+            step *= 8.0
+    else:
+        while c.used[t] > c.room[t] and high < NO_COST:
+            low = high
+            high = max(high * (1.0 + step), 1.0)
+            c.price[t] = high
+            _at_prices(c, lists)
+            step *= 8.0
     for _ in range(HALVINGS):
-        if high - low <= 1e-6 * high:
+        if high - low <= 1e-5 * high:
             break
         c.price[t] = 0.5 * (low + high)
         _at_prices(c, lists)
