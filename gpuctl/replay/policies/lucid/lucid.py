@@ -13,6 +13,7 @@ from gpuctl.replay.contract.policy import Parameter
 from gpuctl.replay.contract.tenants import shapes
 from gpuctl.replay.engine.placement_kernel import hide
 from gpuctl.replay.engine.program import CompiledProgram
+from gpuctl.replay.models.speed import PACK_SPEED
 from gpuctl.replay.models.traits import in_line, traits
 from gpuctl.replay.order.order import placements
 from gpuctl.replay.policies.lucid import lucid_kernel
@@ -100,7 +101,16 @@ class Lucid(CompiledPolicy):
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """See `Policy.program`."""
         memory = self.memory(workload, cluster, settings, state)
-        return CompiledProgram(lucid_kernel.run, memory, self.reasons, _derived(workload))
+        notes = _derived(workload)
+        if self.params["share"] and settings.rates.pairs is None:
+            notes += (
+                note(
+                    "two jobs on the same GPUs run at {speed} of their speed each: assumed, not from a table "
+                    "(--pair-speeds)",
+                    speed=PACK_SPEED,
+                ),
+            )
+        return CompiledProgram(lucid_kernel.run, memory, self.reasons, notes)
 
 
 def _ranked(place: Any, *keys: Any) -> Any:

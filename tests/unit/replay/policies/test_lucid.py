@@ -53,6 +53,21 @@ def test_profilers_stop_jobs_that_are_not_done_in_time(tmp_path: Path) -> None:
     assert jobs["preemptions"].to_list() == [0, 1, 0]
 
 
+def test_a_pair_speed_that_is_assumed_is_stated(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.csv"
+    path.write_text("\n".join([HEAD, "a,0,1000,8,a,1,.4,1000", "b,100,100,8,b,1,.4,100"]))
+    workload = read_jobs(path)
+    nodes = parse_cluster("1x8", workload)
+    assumed = "two jobs on the same GPUs run at 0.69 of their speed each: assumed"
+    packed, alone = replay(workload, nodes, [("lucid", {}), ("alone=lucid", {"share": "false"})], processes=1)
+    assert packed.jobs["end_s"].to_list() == pytest.approx([1000 + 0.31 * 100 / 0.69, 100 + 100 / 0.69])
+    assert sum(str(each).startswith(assumed) for each in packed.notes) == 1
+    assert not any(str(each).startswith(assumed) for each in alone.notes)
+    (tmp_path / "pairs.csv").write_text(PAIRS)
+    (given,) = replay(workload, nodes, [("lucid", {})], pairs=read_pairs(tmp_path / "pairs.csv"), processes=1)
+    assert not any(str(each).startswith(assumed) for each in given.notes)
+
+
 def test_without_sharing_the_first_that_does_not_fit_blocks(tmp_path: Path) -> None:
     rows = ["a,0,100,5,a,0,.1,1", "b,1,10,8,a,0,.1,1", "c,2,10,1,a,0,.1,10000"]
     assert jobs_of(tmp_path, rows, PAIRS, share="false")["start_s"].to_list() == [0, 100, 110]
