@@ -95,10 +95,11 @@ def weights(some: Samples, holder: NDArray[np.int64], held: Held) -> NDArray[np.
     half = np.nan_to_num(some.interval) / 2
     before, after = _neighbours(some)
     known = np.clip(holder, 0, None)
-    from_s = np.maximum(
-        np.maximum(some.t - half, (before + some.t) / 2), held.start[known] if len(held.start) else -np.inf
-    )
-    to_s = np.minimum(np.minimum(some.t + half, (after + some.t) / 2), held.end[known] if len(held.end) else np.inf)
+    longest = GAP * 2 * half
+    from_s = np.where(some.t - before > longest, some.t - half, (before + some.t) / 2)
+    to_s = np.where(after - some.t > longest, some.t + half, (after + some.t) / 2)
+    if len(held.lane):
+        from_s, to_s = np.maximum(from_s, held.start[known]), np.minimum(to_s, held.end[known])
     return np.where(holder >= 0, np.clip(to_s - from_s, 0, None), 0.0)
 
 

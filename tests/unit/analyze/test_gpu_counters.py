@@ -74,3 +74,13 @@ def test_whole_hours_are_a_zone_and_not_corrected(hours: int) -> None:
     same = clocks.estimate([np.sort(np.append(times, others))], [starts], [ends], 60)
     assert same is not None
     assert abs(same.offset) < 3600
+
+
+def test_samples_that_jitter_leave_no_holes() -> None:
+    t = np.array([0, 60.5, 120, 180.75, 240, 500, 560])
+    some, _ = spans.samples(np.zeros(7, np.int64), t, np.ones(7))
+    held = spans.Held(np.array([0]), np.array([0.0]), np.array([600.0]))
+    weight = spans.weights(some, spans.holders(some, held), held)
+    half = some.interval[0] / 2
+    # all but the gap between 240 s and 500 s, and what follows the last sample's span
+    assert weight.sum() == pytest.approx((240 + half) + (560 + half) - (500 - half))
