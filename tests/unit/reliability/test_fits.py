@@ -171,7 +171,7 @@ def test_without_node_events_only_failures_are_tested() -> None:
     """Ten nodes, 27 failures, 7 of them on one: q is 10 x p, not 20 x p."""
     rows = [(0, k) for k in range(7)] + [(i, k) for i in range(1, 10) for k in range(2)]
     ended = [
-        attempt(10 * number + node, (k + 1) * 10 * DAY, "node_fail", start_s=k * 10 * DAY, queued_s=0.0)
+        attempt(10 * number + node, (k + 1) * 10 * DAY - node * HOUR, "node_fail", start_s=k * 10 * DAY, queued_s=0.0)
         for number, (node, k) in enumerate(rows)
     ]
     busy = [attempt(10_000 + i, 71 * DAY, "completed", start_s=70 * DAY, queued_s=0.0) for i in range(10)]
