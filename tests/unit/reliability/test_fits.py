@@ -168,13 +168,15 @@ def test_the_health_check_pays_where_failures_come_early() -> None:
 
 
 def test_without_node_events_only_failures_are_tested() -> None:
-    """Ten nodes, 27 failures, 7 of them on one: q is 10 x p, not 20 x p."""
+    """Ten nodes, 25 failures, 7 of them on one: q is 10 x p, not 20 x p."""
     rows = [(0, k) for k in range(7)] + [(i, k) for i in range(1, 10) for k in range(2)]
     ended = [
         attempt(10 * number + node, (k + 1) * 10 * DAY - node * HOUR, "node_fail", start_s=k * 10 * DAY, queued_s=0.0)
         for number, (node, k) in enumerate(rows)
     ]
-    busy = [attempt(10_000 + i, 71 * DAY, "completed", start_s=70 * DAY, queued_s=0.0) for i in range(10)]
+    # all are busy for 71 days
+    since = [70 * DAY] + [20 * DAY] * 9
+    busy = [attempt(10_000 + i, 71 * DAY, "completed", start_s=since[i], queued_s=0.0) for i in range(10)]
     first = lemons.table(cluster([*ended, *busy], nodes=10)).row(0, named=True)
     assert (first["machine"], first["failures"]) == ("n0", 7)
     assert first["q"] == pytest.approx(10 * first["p"])
