@@ -446,7 +446,9 @@ class Store:
                 self._con.execute("USE trace")
                 self._con.execute("SET TimeZone = 'UTC'")
                 # DuckDB would print its progress bar to standard output, into the results
-                self._con.execute("SET enable_progress_bar = false")
+                # (in a notebook without ipywidgets there is none, and the setting cannot be changed)
+                if self._con.execute("SELECT current_setting('enable_progress_bar')").fetchall() != [(False,)]:
+                    self._con.execute("SET enable_progress_bar = false")
                 # rows have no order; preserving insertion order would make inserts wait for one another
                 self._con.execute("SET preserve_insertion_order = false")
                 if write and version < len(MIGRATIONS):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import json
+import re
 import shutil
 import threading
 from typing import TYPE_CHECKING, Any
@@ -240,6 +241,21 @@ def test_examples_of_docstrings(module: str, root: Path, tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     found = doctest.testmod(importlib.import_module(f"gpuctl.library.{module}"), optionflags=doctest.ELLIPSIS)
     assert found.failed == 0
+
+
+@pytest.mark.parametrize("page", ["notebooks", "published-figure"])
+def test_python_of_documents(
+    page: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: Path
+) -> None:
+    (tmp_path / "sample_data").symlink_to(root / "sample_data")
+    shutil.copy(store, tmp_path / "philly.duckdb")
+    monkeypatch.chdir(tmp_path)
+    text = (root / f"docs/how-to/{page}.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert blocks
+    scope: dict[str, Any] = {}
+    for block in blocks:
+        exec(block, scope)
 
 
 def test_every_public_function_has_an_example() -> None:
