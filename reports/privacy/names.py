@@ -69,7 +69,7 @@ UNMASKED = frozenset(
     {
         *("asked_p50", "freed", "gpu_type", "gpu_util_coverage", "mem_source"),
         *("month", "period", "resource", "started_as", "verdict"),
-        *("basis", "class", "component", "lemon", "link", "setting", "signal"),
+        *("basis", "class", "component", "gpu_suspect", "lemon", "link", "setting", "signal"),
         "action", "against", "as_good", "assumption", "bad", "baseline", "better", "block", "by", "category", "cause",
         "cause_at_arrival", "change", "cleared",
         "code", "colocation", "condition", "cost", "definition", "derived", "dominant_cause", "end",

@@ -36,9 +36,9 @@ KEY = b"0123456789abcdef"
 NUMBERS = frozenset(
     {
         "seed", "adjusted_p", "attempt", "bounded_slowdown_mean", "bounded_slowdown_p95", "confidence",
-        "confidence_mean", "correlation", "difference", "early_p", "example_attempt", "first_loss", "gpus",
-        "has_log", "jain", "last_loss", "line_no", "loss", "lowest_loss", "machines", "of_1_gpu", "of_2_to_4_gpus",
-        "of_5_to_8_gpus", "of_9_gpus_and_more", "oracle", "ours", "overtook_harmless", "p", "point",
+        "confidence_mean", "correlation", "difference", "early_p", "example_attempt", "first_loss", "gpu_faults_p",
+        "gpus", "has_log", "jain", "last_loss", "line_no", "loss", "lowest_loss", "machines", "of_1_gpu",
+        "of_2_to_4_gpus", "of_5_to_8_gpus", "of_9_gpus_and_more", "oracle", "ours", "overtook_harmless", "p", "point",
         "published", "stretches",
         "rank_correlation", "rho_max", "rho_mean", "rho_p95", "row", "nodes", "slowdown", "slowdown_mean",
         "slowdown_p50", "slowdown_p95", "alpha", "eff_cross", "eff_rack", "fungible", "grow", "mem", "rho", "rho_count",
