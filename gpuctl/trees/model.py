@@ -66,9 +66,13 @@ def _leaves(tree: Tree, before: tuple[Condition, ...]) -> Iterator[Rule]:
 
 
 def _tightest(conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
-    """Drop conditions implied by a later one of the same feature and side."""
-    last = {(c.feature, c.above): c for c in conditions}
-    return tuple(last[key] for key in dict.fromkeys((c.feature, c.above) for c in conditions))
+    """Keep the strictest condition of each feature and side."""
+    strictest: dict[tuple[int, bool], Condition] = {}
+    for one in conditions:
+        other = strictest.setdefault((one.feature, one.above), one)
+        if (one.limit > other.limit) == one.above and one.limit != other.limit:
+            strictest[one.feature, one.above] = one
+    return tuple(strictest.values())
 
 
 def json_of(tree: Tree, features: Sequence[str]) -> dict[str, Any]:
