@@ -6,10 +6,10 @@ import ast
 import re
 from pathlib import Path
 
-import gpuctl.ingest
 from gpuctl.analyze import registry
+from gpuctl.ingest import core
 
-INGEST = Path(gpuctl.ingest.__file__).parent
+INGEST = Path(str(core.__file__)).parent.parent
 _WORD = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+|mended|overlap|suspended")
 _SQL = re.compile(
     r"THEN \['([a-z_0-9]+)'\]|\|\| \['([a-z_0-9]+)'\]|\['([a-z_0-9]+)'\] AS quirks|quirks?[^;]{0,60}?, '([a-z_0-9]+)'\)"

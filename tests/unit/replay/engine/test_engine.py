@@ -11,6 +11,7 @@ import pytest
 from gpuctl.core.errors import InputError
 from gpuctl.replay.contract.conformance import random_case, violations
 from gpuctl.replay.contract.python_policy import PythonPolicy, RankPolicy
+from gpuctl.replay.engine import simulation as engine
 from gpuctl.replay.engine.setup import Settings
 from gpuctl.replay.engine.simulation import Simulation
 from gpuctl.replay.inputs.clusters import parse_cluster
@@ -511,7 +512,7 @@ def test_a_fault_of_the_users_policy_names_file_and_line(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("resources", [False, True])
 def test_a_simulation_that_gives_up_its_arrays_gives_the_same(resources: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpuctl.replay.engine.simulation.BATCH", 7)
+    monkeypatch.setattr(engine, "BATCH", 7)
     for seed in range(12):
         workload, cluster, shared = random_case(seed, resources=resources)
         simulation = Simulation(workload, cluster, find("fifo-skip" if resources else "tiresias")(), shared)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuctl.core.errors import UsageError
+from gpuctl.replay.policies.fair_share import mesos
 from gpuctl.replay.policies.fair_share.mesos import MOST_FILTERS
 from tests.unit.replay.models.test_resources import jobs, places, replayed, starts
 
@@ -103,6 +104,6 @@ def test_jobs_that_can_never_start_end_the_replay(tmp_path: Path) -> None:
 
 def test_more_filters_than_memory_holds_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert MOST_FILTERS * 32 <= 2 * 2**30
-    monkeypatch.setattr("gpuctl.replay.policies.fair_share.mesos.MOST_FILTERS", 1)
+    monkeypatch.setattr(mesos, "MOST_FILTERS", 1)
     with pytest.raises(UsageError, match="2 frameworks times 2 nodes"):
         replayed(jobs(tmp_path, "a,0,5,8,,,a,"), tmp_path, TWO, "mesos")
