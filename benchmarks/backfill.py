@@ -5,7 +5,7 @@
 The jobs are those of ../shared/data/philly/sia_philly.csv, as benchmarks/replay.py reads them; the 10,000 those of
 ../shared/oracles/fifo_strict (submissions from 2017-10-09 on, 512 GPUs). No trace tells their time limits: ``true``
 plans with run times, ``factor:3`` with three times those, ``steps`` with limits as users round them (see
-`gpuctl.replay.inputs.time_limits`). Ours is `Simulation.wall_s`, the smallest of REPEATS (3) after one run that warms
+`gpuctl.replay.inputs.estimates`). Ours is `Simulation.wall_s`, the smallest of REPEATS (3) after one run that warms
 the compiled code.
 
 AccaSim 1.1.3 (PyPI; it needs Python 3.9 or older) runs once, where ``ACCASIM_PYTHON`` is the Python of an environment
@@ -38,8 +38,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import replay as common
 
+from gpuctl.replay.inputs.estimates import plan_limits, steps
 from gpuctl.replay.inputs.job_csv import read_jobs
-from gpuctl.replay.inputs.time_limits import plan, steps
 
 if TYPE_CHECKING:
     from gpuctl.replay.engine.simulation import Simulation
@@ -84,7 +84,7 @@ def whole_trace(path: Path, repeats: int) -> None:
     for nodes in CLUSTERS:
         for policy in ("fifo", "fifo-skip", "easy", "conservative"):
             for how in LIMITS if policy in {"easy", "conservative"} else ("-",):
-                jobs = work if how == "-" else plan(work, how)
+                jobs = work if how == "-" else plan_limits(work, how)
                 # half a minute where thousands of jobs wait: once, its code compiled by the smaller ones before
                 once = policy == "conservative" and how != "true"
                 done = common.run(jobs, nodes, policy) if once else best(jobs, nodes, policy, repeats)

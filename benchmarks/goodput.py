@@ -21,9 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import directions
 import replay as common
 
-from gpuctl.replay.inputs.run_time_estimates import tell
-from gpuctl.replay.inputs.time_limits import plan
-from gpuctl.replay.models.deadlines import deadlines
+from gpuctl.replay.inputs.estimates import plan_limits, with_estimates
+from gpuctl.replay.models.traits import deadlines
 from gpuctl.replay.run import replay
 
 POLICIES = (
@@ -59,7 +58,7 @@ def main() -> None:
         for seed in range(given.seeds):
             some = directions.cut(rows, given.jobs, seed)
             workload, nodes = directions.loaded(Path(folder) / "jobs.csv", some, given.cluster, 8, given.load)
-            workload = plan(tell(workload, f"error:{given.error}"), "steps")
+            workload = plan_limits(with_estimates(workload, f"error:{given.error}"), "steps")
             by = deadlines(workload)
             for number in range(len(POLICIES)):
                 (outcome,) = replay(workload, nodes, [POLICIES[number]], own_speeds=True, processes=1)

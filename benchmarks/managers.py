@@ -31,8 +31,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import replay as common
 
+from gpuctl.replay.inputs.estimates import plan_limits
 from gpuctl.replay.inputs.job_csv import read_jobs
-from gpuctl.replay.inputs.time_limits import plan
 
 if TYPE_CHECKING:
     from gpuctl.replay.engine.simulation import Simulation
@@ -59,8 +59,8 @@ def main() -> None:
         raise SystemExit(f"skipped: {source} is not there")
     rows = common.philly(source)
     with tempfile.TemporaryDirectory() as folder:
-        work = plan(read_jobs(common.write(Path(folder) / "jobs.csv", rows)), "steps")
-        few = plan(read_jobs(common.write(Path(folder) / "few.csv", rows[:FEW])), "steps")
+        work = plan_limits(read_jobs(common.write(Path(folder) / "jobs.csv", rows)), "steps")
+        few = plan_limits(read_jobs(common.write(Path(folder) / "few.csv", rows[:FEW])), "steps")
     print(f"{work.size:,} jobs, smallest of {repeats} runs each")
     print(f"{'policy':<14} {'cluster':<12} {'seconds':>8} {'jobs/s':>9} {'x easy':>7} {'mean wait s':>12}")
     for nodes in CLUSTERS:

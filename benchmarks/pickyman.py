@@ -32,8 +32,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from gpuctl.replay.inputs.clusters import parse_cluster
+from gpuctl.replay.inputs.estimates import with_estimates
 from gpuctl.replay.inputs.job_csv import read_jobs
-from gpuctl.replay.inputs.run_time_estimates import with_estimates
 from gpuctl.replay.inputs.transforms import offered_gpus, scale_load
 from gpuctl.replay.run import replay
 

@@ -190,7 +190,7 @@ def models_of(rules: Rules) -> dict[str, Any]:
         UsageError: one of them makes no sense.
     """
     from gpuctl.replay.models.resources import parse_resources
-    from gpuctl.replay.models.speed_table import parse_time_slice, read_pairs
+    from gpuctl.replay.models.speed import parse_time_slice, read_pairs
 
     return {
         "overhead": rules.overhead,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpuctl.core.notes import Note
     from gpuctl.core.results import SourceInfo
     from gpuctl.replay.models.records import Cluster, Inference, Workload
-    from gpuctl.replay.models.speed_table import SpeedTable
+    from gpuctl.replay.models.speed import SpeedTable
     from gpuctl.store.database import Store
 
 
@@ -173,7 +173,7 @@ def _prepared(
     source: Source, options: _ReplayOptions, wanted: JobFilter, span: tuple[str | None, str | None] | None
 ) -> Source:
     """The jobs and nodes as options choose and change them."""
-    from gpuctl.replay.inputs import choose, clusters, run_time_estimates, time_limits, transforms
+    from gpuctl.replay.inputs import clusters, estimates, transforms
     from gpuctl.replay.models import resources
 
     inputs, rules = options.inputs, options.rules
@@ -184,12 +184,12 @@ def _prepared(
         chosen["window"] = together("; ", workload.notes[len(source.workload.notes) :])
     if wanted:
         every = workload.size
-        workload = choose.choose(workload, wanted)
+        workload = transforms.choose(workload, wanted)
         chosen["filter"] = wanted.description(workload.size, every)
     if inputs.scale_load is not None:
         workload = transforms.scale_load(workload, transforms.load_factor(inputs.scale_load))
-    workload = run_time_estimates.with_estimates(workload, rules.run_times)
-    workload = time_limits.plan(workload, rules.limits_from)
+    workload = estimates.with_estimates(workload, rules.run_times)
+    workload = estimates.plan_limits(workload, rules.limits_from)
     if inputs.add_nodes is not None:
         cluster = clusters.add_nodes(cluster, inputs.add_nodes)
     if inputs.inference is not None:
@@ -425,7 +425,7 @@ def _cluster_of_option(options: _ReplayOptions, workload: Workload) -> Cluster:
 def _speeds(options: _ReplayOptions, cluster: Cluster, otherwise: str) -> tuple[str | SpeedTable, str]:
     """The speed model and whether and why scattered jobs run slower."""
     if options.rules.speeds is not None:
-        from gpuctl.replay.models.speed_table import read_speeds
+        from gpuctl.replay.models.speed import read_speeds
 
         if options.rules.locality is not None:
             raise UsageError(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gpuctl.core.notes import Note
     from gpuctl.replay.inputs.calibration import Calibration
     from gpuctl.replay.models.records import Outcome
-    from gpuctl.replay.results.model_error import Nearness, OwnRules
+    from gpuctl.replay.results.comparison import Nearness, OwnRules
     from gpuctl.replay.results.settings import Unchanged
 
     Chosen = list[tuple[str, dict[str, str]]]
@@ -177,7 +177,7 @@ def for_cells(
         Exit: Ctrl-C.
     """
     from gpuctl.replay.policies import find, label
-    from gpuctl.replay.results.model_error import nearness
+    from gpuctl.replay.results.comparison import nearness
 
     everywhere, was = _everywhere(source, models), plain(names, known)
     base = (source.unchanged if source.changes else source) if wanted else None
@@ -209,7 +209,7 @@ def _params(name: str, now: dict[str, str], then: dict[str, str]) -> list[Note]:
 def _own(source: Source, outcomes: Sequence[Outcome], known: Calibration | None) -> OwnRules | None:
     """Those of replays of a trace as it was that may be under its own rules."""
     from gpuctl.replay.policies import find
-    from gpuctl.replay.results.model_error import OwnRules
+    from gpuctl.replay.results.comparison import OwnRules
 
     if not (source.traced and source.own and outcomes):
         return None

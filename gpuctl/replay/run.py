@@ -29,7 +29,7 @@ from gpuctl.replay.engine.setup import SLICE_S, SWITCH_S, Settings
 from gpuctl.replay.engine.simulation import Simulation
 from gpuctl.replay.engine.state import D_REJECT, LOG
 from gpuctl.replay.inputs.check import check, unplaceable
-from gpuctl.replay.inputs.time_limits import own
+from gpuctl.replay.inputs.estimates import own_limits
 from gpuctl.replay.inputs.transforms import take
 from gpuctl.replay.models.node_failures import node_failures
 from gpuctl.replay.models.preemption_cost import overhead
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from gpuctl.replay.contract.policy import Policy
     from gpuctl.replay.models.node_failures import FailureOptions
     from gpuctl.replay.models.records import Cluster, Ints, Outcome, Workload
-    from gpuctl.replay.models.speed_table import PairTable, SpeedTable
+    from gpuctl.replay.models.speed import PairTable, SpeedTable
     from gpuctl.replay.processes import Progress
 
 FEW_JOBS = 2000
@@ -296,7 +296,7 @@ def _check_limits(workload: Workload, policies: Sequence[tuple[str, dict[str, st
     """Check that policies that plan with time limits have some; returns a note per policy if some jobs have none."""
     notes: list[tuple[Note, ...]] = []
     for name, params in policies:
-        left = int(np.isnan(own(workload, params).planned_time).sum()) if find(name).plans else 0
+        left = int(np.isnan(own_limits(workload, params).planned_time).sum()) if find(name).plans else 0
         if left and left == workload.size:
             raise UsageError(
                 f"{name} plans with time limits, and no job of {workload.name} has one",

@@ -20,9 +20,7 @@ from gpuctl.replay.engine.simulation import Simulation
 from gpuctl.replay.models.preemption_cost import overhead
 from gpuctl.replay.models.records import Cluster, Workload
 from gpuctl.replay.models.speed import rates
-from gpuctl.replay.results.shared_gpus import portions
-from gpuctl.replay.results.time_slicing import of_pieces, paced_seconds, spans
-from gpuctl.replay.results.timelines import levels
+from gpuctl.replay.results.timelines import levels, of_pieces, paced_seconds, portions, spans
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuctl.replay.models.speed import rates
-from gpuctl.replay.models.speed_table import PairTable, SpeedTable
+from gpuctl.replay.models.speed import PairTable, SpeedTable, rates
 
 if TYPE_CHECKING:
     from gpuctl.replay.engine.setup import Settings

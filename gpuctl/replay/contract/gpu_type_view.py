@@ -11,7 +11,7 @@ import numpy as np
 from gpuctl.core.errors import InputError
 from gpuctl.replay.contract import view_kernel as vk
 from gpuctl.replay.models.resources import UNBOUND
-from gpuctl.replay.models.speed_table import LEVELS
+from gpuctl.replay.models.speed import LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

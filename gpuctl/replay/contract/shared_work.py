@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuctl.replay.results.time_slicing import paced_seconds
+from gpuctl.replay.results.timelines import paced_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -32,7 +32,7 @@ from gpuctl.replay.engine.state import (
     SUSPENDING,
     WAITING,
 )
-from gpuctl.replay.inputs.time_limits import own
+from gpuctl.replay.inputs.estimates import own_limits
 from gpuctl.replay.models.decision_log import DecisionLog
 from gpuctl.replay.models.inference import as_lent, loan_counts, loan_notes
 from gpuctl.replay.models.node_failures import DAY_S
@@ -94,7 +94,7 @@ class Simulation:
     ) -> None:  # fmt: skip
         self.label = label or policy.name
         first_note = len(workload.notes)
-        self.workload = workload = own(workload, policy.params)
+        self.workload = workload = own_limits(workload, policy.params)
         self.notes = workload.notes[first_note:]
         self.cluster = cluster = policy.extended(cluster)
         self.outages: Outages | None = None

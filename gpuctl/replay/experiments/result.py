@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpuctl.core.notes import Note
     from gpuctl.core.results import SourceInfo
     from gpuctl.replay.experiments.cells import Base, Cell
-    from gpuctl.replay.results.model_error import Nearness
+    from gpuctl.replay.results.comparison import Nearness
 
 SECTION = ("experiments", "Experiment")
 

@@ -15,10 +15,9 @@ from gpuctl.core.results import Column, ResultTable
 from gpuctl.replay.experiments.cells import STRETCHES, UNCHANGED
 from gpuctl.replay.policies import label
 from gpuctl.replay.results import failures
-from gpuctl.replay.results.columns import columns
+from gpuctl.replay.results.columns import columns, documented
+from gpuctl.replay.results.comparison import wider
 from gpuctl.replay.results.intervals import of_draws
-from gpuctl.replay.results.model_error import wider
-from gpuctl.replay.results.result_tables import documented
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuctl.replay.models.records import Cluster, Floats, Ints, Workload
-    from gpuctl.replay.models.speed_table import SpeedTable
+    from gpuctl.replay.models.speed import SpeedTable
 
     Bools = NDArray[np.bool_]
 

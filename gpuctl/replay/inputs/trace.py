@@ -23,13 +23,21 @@ from gpuctl.core.storable_text import agreeing
 from gpuctl.core.suggestions import check_queues
 from gpuctl.replay.inputs.check import SHOWN, unplaceable
 from gpuctl.replay.inputs.clusters import ONE_RACK, merged
-from gpuctl.replay.inputs.container_jobs import of_containers
-from gpuctl.replay.inputs.dependencies import dependencies
 from gpuctl.replay.inputs.job_csv import MOST_GPUS, NO_QUEUE
-from gpuctl.replay.inputs.resized_jobs import of_resized
-from gpuctl.replay.inputs.trace_rows import EPOCH, Rows, codes, holdings, peak, read_rows, starts
+from gpuctl.replay.inputs.trace_rows import (
+    EPOCH,
+    Rows,
+    codes,
+    dependencies,
+    holdings,
+    of_containers,
+    of_resized,
+    peak,
+    read_rows,
+    starts,
+    why_failed,
+)
 from gpuctl.replay.inputs.transforms import take
-from gpuctl.replay.inputs.why_failed import why_failed
 from gpuctl.replay.models.records import Cluster, Workload
 from gpuctl.replay.models.resources import GPUS_ONLY
 
@@ -94,7 +102,7 @@ def read_trace(
             them for replays on other nodes.
         resources: what counts, see `gpuctl.replay.models.resources`; if not GPUs alone, jobs and nodes without GPUs are
             included.
-        failures: why attempts failed, as `gpuctl.replay.inputs.why_failed` takes it; None: not known.
+        failures: why attempts failed, as `gpuctl.replay.inputs.trace_rows` takes it; None: not known.
         failing: nodes will fail in the replay: an attempt that ended because its node was lost goes on in the next one.
 
     Returns:

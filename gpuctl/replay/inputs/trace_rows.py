@@ -1,19 +1,30 @@
-"""Rows of one cluster that a replay reads from a trace store, with times as seconds on the source's clock."""
+"""Rows of one cluster that a replay reads from a trace store, with times as seconds on the source's clock.
+
+Jobs whose size changed while they ran (containers of YARN that came and went, Slurm's RESIZING) become jobs of a fixed
+size that hold as many GPU-hours.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
+from gpuctl.core.notes import note
+from gpuctl.joblogs.retry_prospects import may_pass, where_it_shows
+from gpuctl.joblogs.table import NO_SIGNATURE
+from gpuctl.replay.inputs.check import circular
+from gpuctl.replay.models.records import SHOWS, Failures
 from gpuctl.store.sources import LAST_SAMPLES, SOURCE_ENDS
 
 if TYPE_CHECKING:
-    from gpuctl.replay.models.records import Ints
+    from gpuctl.core.notes import Note
+    from gpuctl.replay.models.records import Floats, Ints
     from gpuctl.store.database import Store
+
 
 EPOCH = datetime(1970, 1, 1)
 """Second 0 of a clock without a time zone."""
@@ -197,3 +208,178 @@ def codes(values: pl.Series, among: pl.Series) -> tuple[Ints, tuple[str, ...]]:
         table, on="name", how="left", maintain_order="left"
     )
     return found["code"].cast(pl.Int64).fill_null(-1).to_numpy().astype(np.int64), tuple(names.to_list())
+
+
+_UNEVEN = 0.05
+
+
+def of_containers(trace: Rows) -> tuple[Rows, list[Note]]:
+    """Give each of these jobs a fixed size, and note how many there are.
+
+    A job has the GPUs of its gang, or the mean held by its containers together, rounded up, if larger: so no job is
+    replayed for longer than it ran. Its run time is its GPU-seconds over that size.
+    """
+    c = pl.col
+    rows = trace.attempts.filter(c("held_gpu_s").is_not_null()).join(trace.jobs.select("job", gang="gpus"), on="job")
+    until = pl.coalesce("released_c", "shown_c", pl.lit(trace.log_end))
+    rows = rows.with_columns(span=until - c("start_c")).filter(c("span") > 0)
+    # a few percent are members that came slightly earlier than the last one, or left slightly later
+    uneven = rows.filter((c("held_gpu_s") - c("gang") * c("span")).abs() > _UNEVEN * c("held_gpu_s"))
+    if uneven.is_empty():
+        return trace, []
+    means = uneven.group_by("job").agg(mean=(c("held_gpu_s") / c("span")).max())
+    jobs = trace.jobs.join(means, on="job", how="left", maintain_order="left")
+    grown = (c("mean") > c("gpus") * (1 + _UNEVEN)).fill_null(value=False)
+    count = jobs.filter(grown).height
+    jobs = jobs.with_columns(gpus=pl.when(grown).then((c("mean") - 1e-6).ceil()).otherwise("gpus")).drop("mean")
+    more = note("; {count:,} of them {count|has|have} the mean of what {count|it|they} held", count=count)
+    text = note(
+        "containers of {changed:,} job{changed||s} came and went: {changed|it is|each is} replayed on all of its GPUs "
+        "at once, for as long as makes up the GPU-hours that it held from its start on{more}",
+        changed=means.height,
+        more=more if count else note(""),
+    )
+    return replace(trace, jobs=jobs), [text]
+
+
+def of_resized(trace: Rows) -> tuple[Rows, list[Note]]:
+    """Join attempts separated by a change of size into one run, and count the jobs concerned.
+
+    Such a run has the job's largest size and lasts for its GPU-seconds over that size: it holds its GPU-hours, and
+    never runs for longer than it did. Its placement is that of its first attempt with that size. Its holdings by node
+    and queue over time remain in ``containers``.
+    """
+    c = pl.col
+    if not trace.attempts["resized"].any():
+        return trace, []
+    # an attempt that a resize ended belongs to the one after it
+    rows = trace.attempts.sort("job", "attempt")
+    tries = rows.with_columns(
+        run=c("resized").shift(1).over("job").fill_null(value=False).not_().cast(pl.Int32).cum_sum().over("job")
+    )
+    parted = tries.filter(c("resized").any().over("job", "run"))
+    until = pl.max_horizontal(pl.coalesce("released_c", "shown_c", pl.lit(trace.log_end)), "start_c")
+    parted = parted.with_columns(gpu_s=c("gpus") * (until - c("start_c")), until_c=until)
+    largest = c("attempt").filter(c("gpus") == c("gpus").max()).first()
+    ends = ("state", "endless", "end_c", "released_c", "shown_c")
+    merged = parted.group_by("job", "run", maintain_order=True).agg(
+        c("start_c", "held_from_c").first(),
+        *(c(name).last() for name in ends),
+        attempt=c("attempt").last(),
+        gpus=c("gpus").max(),
+        held_gpu_s=pl.when(c("gpu_s").null_count() == 0).then(c("gpu_s").sum()),
+        placed=largest,
+        resized=pl.lit(value=False),
+        whole=pl.lit(value=False),
+    )
+    pieces = _pieces(trace, parted, merged)
+    moved = merged.select("job", "attempt", "placed")
+    unresized = trace.placements.join(parted.select("job", "attempt"), on=["job", "attempt"], how="anti")
+    placed = trace.placements.join(moved.rename({"attempt": "to", "placed": "attempt"}), on=["job", "attempt"])
+    placed = placed.with_columns(attempt="to").select(unresized.columns)
+    others = trace.attempts.join(parted.select("job", "attempt"), on=["job", "attempt"], how="anti")
+    changed = merged["job"].n_unique()
+    text = note(
+        "the size of {changed:,} job{changed||s} changed while {changed|it|they} ran: {changed|it is|each is} replayed "
+        "at its largest size, for as long as makes up the GPU-hours that it held; a replay resizes no recorded job",
+        changed=changed,
+    )
+    attempts = pl.concat([others, merged.select(set(others.columns) & set(merged.columns))], how="diagonal_relaxed")
+    return replace(
+        trace,
+        attempts=attempts.select(trace.attempts.columns),
+        containers=pl.concat([trace.containers, pieces.select(trace.containers.columns)], how="vertical_relaxed"),
+        placements=pl.concat([unresized, placed]),
+    ), [text]
+
+
+def _pieces(trace: Rows, parted: pl.DataFrame, merged: pl.DataFrame) -> pl.DataFrame:
+    """Holdings of each attempt over time: a row per node, or one without a node if none is known."""
+    c = pl.col
+    runs = parted.select("job", "run", "attempt", "start_c", "until_c", total="gpus")
+    on = trace.placements.select("job", "attempt", "machine", part="gpus")
+    rows = runs.join(on, on=["job", "attempt"], how="left", maintain_order="left")
+    known = (c("part").null_count() == 0) & (c("part").sum() == c("total").first())
+    rows = rows.with_columns(known=known.over("job", "attempt"))
+    whole = rows.filter(~c("known")).unique(["job", "attempt"], maintain_order=True)
+    whole = whole.with_columns(gpus="total", machine=pl.lit(None, pl.String))
+    rows = pl.concat([rows.filter("known").with_columns(gpus="part"), whole], how="diagonal_relaxed")
+    return rows.drop("attempt").join(merged.select("job", "run", "attempt"), on=["job", "run"]).filter(c("gpus") > 0)
+
+
+def dependencies(trace: Rows, rows: pl.DataFrame) -> tuple[Ints, Floats | None, list[Note]]:
+    """Choose the dependencies that a replay uses: those between its jobs, except circles.
+
+    Recorded times may contradict them, as in workload models whose waits are all 0: the definition of SWF counts.
+
+    Args:
+        trace: with the dependencies that the log records.
+        rows: the jobs to replay: ``job``, ``number``, ``start_c``, ``end_c``.
+
+    Returns:
+        pairs of numbers (the later job, the one it waits for), shape (k, 2); seconds from the last end until each job
+        may enter the queue, shape (jobs,), None if there are no pairs; notes on dropped and contradicted ones.
+    """
+    none = np.zeros((0, 2), np.int64)
+    if not trace.follows.height:
+        return none, None, []
+    jobs = rows.select("job", number=pl.col("number").cast(pl.Int64), start_c="start_c", end_c="end_c")
+    stated = trace.follows.join(jobs.select("job", "number", "start_c"), on="job")
+    pairs = stated.join(jobs.select("job", "end_c", other="number"), left_on="before", right_on="job", how="left")
+    there = pairs.filter(pl.col("other").is_not_null())
+    contradicted = (pl.col("start_c") < pl.col("end_c")).fill_null(value=False)
+    edges = there.unique(["number", "other"], maintain_order=True).sort("number", "other")
+    depends = edges.select("number", "other").to_numpy().astype(np.int64).reshape(-1, 2)
+    circle = circular(depends, rows.height)
+    acyclic = ~np.isin(depends[:, 0], circle)
+    outside, looped = pairs.height - there.height, int((~acyclic).sum())
+    notes = []
+    if outside:
+        notes.append(note("{n:,} {n|dependency|dependencies} on jobs outside the replay {n|is|are} dropped", n=outside))
+    if looped:
+        notes.append(note("{n:,} {n|dependency|dependencies} in a circle {n|is|are} dropped", n=looped))
+    if against := there.filter(contradicted).height:
+        notes.append(
+            note(
+                "{n:,} {n|dependency is|dependencies are} contradicted by the recorded times: the replay keeps the "
+                "{n|dependency|dependencies}",
+                n=against,
+            )
+        )
+    if not acyclic.any():
+        return none, None, notes
+    think = np.zeros(rows.height)
+    np.maximum.at(think, depends[acyclic, 0], edges["think_s"].to_numpy()[acyclic])
+    return depends[acyclic], think, notes
+
+
+def why_failed(rows: pl.DataFrame, segments: pl.DataFrame, failed_attempts: pl.DataFrame) -> Failures:
+    """Return the reason of each failed segment.
+
+    Args:
+        rows: jobs of a trace: ``number``, ``name``.
+        segments: of these jobs: ``number``, ``start_c``, ``attempt``.
+        failed_attempts: one row per failed attempt: ``job`` (name), ``attempt``, ``reason`` (null or `NO_SIGNATURE`:
+            not known), ``category``, ``confidence``.
+    """
+    own = segments.join(rows.select("number", "name"), on="number").sort("number", "start_c", maintain_order=True)
+    columns = {"attempt": pl.Int32, "reason": pl.String, "category": pl.String, "confidence": pl.Float64}
+    known = failed_attempts.select(
+        pl.col("job").alias("name"), *(pl.col(name).cast(kind) for name, kind in columns.items())
+    )
+    known = known.filter(pl.col("reason") != NO_SIGNATURE).unique(["name", "attempt"], keep="first")
+    found = own.with_columns(pl.col("attempt").cast(pl.Int32)).join(
+        known, on=["name", "attempt"], how="left", maintain_order="left"
+    )
+    code, reasons = codes(found["reason"], found["reason"])
+    category, categories = codes(found["category"], found["category"])
+    pairs = list(found.select("reason", "category").iter_rows())
+    return Failures(
+        reason=code,
+        category=category,
+        confidence=found["confidence"].fill_null(0.0).to_numpy().astype(np.float64),
+        shows=np.array([SHOWS.index(where_it_shows(*pair)) for pair in pairs], np.int64),
+        may_pass=np.array([may_pass(*pair) for pair in pairs], np.bool_),
+        reasons=reasons,
+        categories=categories,
+    )

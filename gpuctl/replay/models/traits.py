@@ -1,4 +1,4 @@
-"""Traits of jobs that schedulers for deep learning use and few logs record: scaling, use of GPUs, elasticity.
+"""Traits and deadlines of jobs that few logs record: scaling, use of GPUs, elasticity, when a job is due.
 
 Missing values are derived from a hash of the job's name, independent of other jobs: assumed, not measured. Results list
 which values are assumed.
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from gpuctl.core.notes import Note
     from gpuctl.replay.models.records import Floats, Ints, Workload
+
 
 TRAITS = ("eff_rack", "eff_cross", "alpha", "w_min", "w_max", "fungible", "util", "mem", "grow")
 """Columns of a CSV of jobs."""
@@ -125,3 +126,32 @@ def in_line(workload: Workload) -> Ints:
     place = np.empty(workload.size, np.int64)
     place[np.argsort(workload.line, kind="stable")] = np.arange(workload.size)
     return place
+
+
+LATE_S = 1e-6
+"""Tolerance, in seconds, for meeting a deadline."""
+
+
+def deadlines(workload: Workload) -> Floats:
+    """The deadline of each job in seconds, inf if it has none.
+
+    If no job of the input has one, submission + run time x u, with u from 0.5 to 1.5 by a hash of the job's name:
+    the span from which ElasticFlow's generator draws.
+    """
+    given = workload.deadline
+    if given is not None:
+        return np.where(np.isnan(given), np.inf, given)
+    part = np.fromiter((zlib.crc32(f"{name}:deadline".encode()) % 1001 for name in workload.ids), float, workload.size)
+    return np.asarray(workload.submit + workload.true_run_time * (0.5 + part / 1000))
+
+
+def deadline_notes(workload: Workload) -> tuple[Note, ...]:
+    """A note if deadlines are assumed."""
+    if workload.deadline is not None:
+        return ()
+    return (
+        note(
+            "deadlines are assumed, not from the input: submission + run time x u, u from 0.5 to 1.5 by a hash of the "
+            "job's name"
+        ),
+    )

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from gpuctl.core.notes import NamedValue, note
-from gpuctl.replay.results.exact_sums import total
-from gpuctl.replay.results.metrics import use
-from gpuctl.replay.results.result_tables import documented
+from gpuctl.replay.results.columns import documented
+from gpuctl.replay.results.metrics import total, use
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

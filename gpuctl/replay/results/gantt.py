@@ -16,9 +16,9 @@ from gpuctl.core.errors import UsageError
 from gpuctl.core.notes import NamedValue, literal, note, together
 from gpuctl.core.numbers import lasting
 from gpuctl.replay.results import timelines
-from gpuctl.replay.results.result_tables import documented
+from gpuctl.replay.results.columns import documented
 from gpuctl.replay.results.settings import calendar, nodes_note, span
-from gpuctl.replay.results.time_slicing import of_pieces, spans
+from gpuctl.replay.results.timelines import of_pieces, spans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -3,6 +3,10 @@
 Definitions are in `gpuctl.replay.results.columns`. Percentiles interpolate linearly between the two nearest values
 (numpy's and Polars' ``linear``). Times of jobs are over jobs that ended, figures of their whole work (slowdown, t10,
 rho) over those that finished it, figures of the cluster over the whole replay; each row counts excluded jobs by reason.
+
+Sums and means have the same last digit on every machine. Polars sums in as many parts as there are processors, and the
+order affects the last digit; so a figure is first the list of its values, in the order of the rows, which one thread
+then adds up.
 """
 
 from __future__ import annotations
@@ -12,9 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from gpuctl.replay.results.exact_sums import listed, mean_of, sum_of, total
-from gpuctl.replay.results.time_slicing import spans
-from gpuctl.replay.results.timelines import ENDED, NEVER_QUEUED, down_times, idle_despite_wait, left_at, window
+from gpuctl.replay.results.timelines import ENDED, NEVER_QUEUED, down_times, idle_despite_wait, left_at, spans, window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,6 +26,34 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Cluster, Outcome, Workload
 
     Floats = NDArray[np.float64]
+
+
+def listed(values: pl.Expr) -> pl.Expr:
+    """The known values of each group, for `mean_of` or `sum_of`."""
+    return values.drop_nulls().implode()
+
+
+def mean_of(rows: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """Replace lists of values by their means; null for an empty one."""
+    return _added(rows, names, lambda values: float(values.mean()) if values.size else None)
+
+
+def sum_of(rows: pl.DataFrame, names: Sequence[str], *, per: float = 1.0) -> pl.DataFrame:
+    """Replace lists of values by their sums, divided by `per`."""
+    return _added(rows, names, lambda values: float(values.sum()) / per)
+
+
+def total(values: pl.Series) -> float:
+    """The sum of a column without nulls."""
+    return float(np.ascontiguousarray(values.to_numpy()).sum())
+
+
+def _added(rows: pl.DataFrame, names: Sequence[str], what: Callable[[Floats], float | None]) -> pl.DataFrame:
+    return rows.with_columns(
+        pl.Series(name, [what(np.ascontiguousarray(values.to_numpy())) for values in rows[name]], pl.Float64)
+        for name in names
+    )
+
 
 SIZES = ("0", "1", "2-4", "5-8", ">8")
 """Classes of gang sizes in GPUs, as in analyses of a trace; 0 only if CPUs or memory count."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpuctl.replay.models.records import Cluster, Outcome, Workload
-    from gpuctl.replay.results.model_error import Nearness
+    from gpuctl.replay.results.comparison import Nearness
 
 _SPEC = re.compile(r"\d+x\d+|pool:\d+", re.ASCII)
 """Short form of nodes given by number and size."""

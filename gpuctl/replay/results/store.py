@@ -20,7 +20,7 @@ import polars as pl
 
 from gpuctl.core.errors import StoreError, UsageError
 from gpuctl.core.states import State
-from gpuctl.replay.results.shared_gpus import shared_gpus
+from gpuctl.replay.results.timelines import shared_gpus
 from gpuctl.store.database import Store
 
 if TYPE_CHECKING:

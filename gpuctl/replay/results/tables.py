@@ -12,21 +12,11 @@ from gpuctl.core.errors import UsageError
 from gpuctl.core.memory import MANY_JOBS, give_back
 from gpuctl.core.notes import NONE, NamedValue, Note, listed, literal, note, together
 from gpuctl.core.results import Analysis, ResultTable
-from gpuctl.replay.models.never import BEHIND, why_left
 from gpuctl.replay.models.traits import TRAITS, traits
-from gpuctl.replay.results import (
-    comparison,
-    deadlines,
-    elastic_changes,
-    failures,
-    fairness,
-    gantt,
-    metrics,
-    timelines,
-)
-from gpuctl.replay.results.exact_sums import total
-from gpuctl.replay.results.model_error import nearness, widen
-from gpuctl.replay.results.result_tables import documented as _table
+from gpuctl.replay.results import comparison, failures, gantt, metrics, policy_tables, timelines
+from gpuctl.replay.results.columns import documented as _table
+from gpuctl.replay.results.comparison import nearness, widen
+from gpuctl.replay.results.metrics import total
 from gpuctl.replay.results.settings import (
     Replays,
     Unchanged,
@@ -41,11 +31,12 @@ from gpuctl.replay.results.settings import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from gpuctl.core.results import SourceInfo
     from gpuctl.replay.models.records import Cluster, Outcome, Workload
-    from gpuctl.replay.results.model_error import OwnRules
+    from gpuctl.replay.results.comparison import OwnRules
+
 
 CDF_POINTS = 200
 """Most points per curve."""
@@ -143,9 +134,9 @@ def result(
     absent |= set() if any(o.by_traits for o in named) else {"replay_traits"}
     absent |= set() if len(named) > 1 or any(o.by_traits for o in named) else {"replay_fairness", "replay_rho_cdf"}
     absent |= set() if failures.failing(named) else {"replay_failures"}
-    absent |= set() if deadlines.there(named, workload) else {"replay_deadlines"}
-    absent |= set() if elastic_changes.changed(named) else {"replay_changes"}
-    absent |= set() if elastic_changes.resized(named) else {"replay_gpus"}
+    absent |= set() if policy_tables.has_deadlines(named, workload) else {"replay_deadlines"}
+    absent |= set() if policy_tables.changed(named) else {"replay_changes"}
+    absent |= set() if policy_tables.resized(named) else {"replay_gpus"}
     wanted = [make for name, make in _MAKERS.items() if name not in absent and (tables is None or name in tables)]
     return Analysis(
         cluster=note("{jobs} on {nodes}", jobs=NamedValue("cluster", workload.name), nodes=nodes_note(cluster)),
@@ -540,22 +531,34 @@ _MAKERS: dict[str, Callable[[Replays], ResultTable]] = {
     "replay_by_queue": _by_queue,
     "replay_preemptions": _preemptions,
     "replay_failures": failures.table,
-    "replay_deadlines": deadlines.table,
+    "replay_deadlines": policy_tables.deadline_table,
     "replay_jct_cdf": _jct_cdf,
     "replay_wait_cdf": _wait_cdf,
-    "replay_fairness": fairness.fairness,
-    "replay_rho_cdf": fairness.distribution,
+    "replay_fairness": policy_tables.fairness,
+    "replay_rho_cdf": policy_tables.distribution,
     "replay_vs_baseline": _vs_baseline,
     "replay_vs_unchanged": _vs_unchanged,
     "replay_vs_recorded": _vs_recorded,
     "replay_fidelity": _fidelity,
     "replay_timeline": _timeline,
     "replay_heatmap": _heatmap,
-    "replay_changes": elastic_changes.changes,
-    "replay_gpus": elastic_changes.gpus_of_jobs,
+    "replay_changes": policy_tables.changes,
+    "replay_gpus": policy_tables.gpus_of_jobs,
     "replay_gantt": gantt.gantt,
     "replay_unfinished": _unfinished,
     "replay_jobs": _jobs,
     "replay_traits": _traits,
 }
 """What makes each table, in the order in which they are shown."""
+
+
+BEHIND = "waits behind a job that can never start"
+
+
+def why_left(never: Mapping[int, str], jobs: Sequence[int], states: Sequence[str]) -> list[str | None]:
+    """Return why each unfinished job did not finish, if jobs that can never start are the reason.
+
+    When a replay ends, no event is left: jobs behind such a job may also wait forever.
+    """
+    behind = BEHIND if never else None
+    return [never.get(job, behind if state == "waiting" else None) for job, state in zip(jobs, states, strict=True)]

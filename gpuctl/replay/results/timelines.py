@@ -1,17 +1,21 @@
 """Levels over time of a replay: jobs that run and wait, GPUs that are busy, and how full each node was.
 
 Everything is computed from the attempts of an `Outcome` by sorting and running sums, without stepping through time.
+
+Of jobs that take turns on crowded nodes, GPUs and speed count by spans; if none do, an attempt counts with all GPUs
+from when it owns them. A guest on shared GPUs is on the first GPUs of its host's pieces, so that of two jobs on a
+node's shared GPUs the one with fewer has all of its own in common with the other. A GPU counts once: in equal parts for
+the jobs on it (GPU-seconds of jobs), and fully for its owner (`busy` levels, queues).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-
-from gpuctl.replay.results.time_slicing import of_pieces, spans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +26,74 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Spans without a change, several per attempt.
+
+    Attributes:
+        row: of the attempts.
+        start: seconds.
+        end: seconds.
+        gpus: counted ones.
+        pace: share of its job's speed.
+    """
+
+    row: Ints
+    start: Floats
+    end: Floats
+    gpus: Floats | Ints
+    pace: Floats
+
+    @property
+    def gpu_seconds(self) -> Floats:
+        """GPU-seconds of each span."""
+        return self.gpus * (self.end - self.start)
+
+
+def spans(outcome: Outcome) -> Spans:
+    """Return the spans of all attempts; attempts without an end are counted to the end of the replay."""
+    frame = outcome.attempts
+    end = frame["end_s"].fill_null(outcome.end_s).to_numpy()
+    own, gpus = frame["own_s"].fill_null(frame["end_s"]).fill_null(outcome.end_s).to_numpy(), frame["gpus"].to_numpy()
+    if outcome.turns is None:
+        return Spans(np.arange(frame.height), own, end, gpus, np.broadcast_to(1.0, frame.height))
+    turns = outcome.turns
+    row = np.concatenate([np.arange(frame.height), turns["row"].to_numpy()])
+    order = np.argsort(row, kind="stable")
+    row = row[order]
+    start = np.concatenate([own, turns["t_s"].to_numpy()])[order]
+    counted = np.concatenate([gpus, turns["counted"].to_numpy()])[order]
+    pace = np.concatenate([np.ones(frame.height), turns["pace"].to_numpy()])[order]
+    last = np.append(row[1:] != row[:-1], True)[: row.size]
+    until = np.where(last, end[row], np.append(start[1:], 0.0)[: row.size])
+    there = until > start
+    return Spans(row[there], start[there], until[there], counted[there], pace[there])
+
+
+def paced_seconds(outcome: Outcome) -> Floats:
+    """Return the seconds of each attempt, weighted by its share of speed."""
+    found = spans(outcome)
+    own = outcome.attempts["own_s"].is_null().to_numpy()
+    start, end = outcome.attempts["start_s"].to_numpy(), outcome.attempts["end_s"].fill_null(outcome.end_s).to_numpy()
+    if outcome.turns is None:
+        return np.asarray(end - start)
+    seconds = np.bincount(found.row, weights=found.pace * (found.end - found.start), minlength=own.size)
+    return np.where(own, end - start, seconds)
+
+
+def of_pieces(outcome: Outcome, found: Spans) -> tuple[Ints, Ints, Floats]:
+    """Return the span, the piece and the counted GPUs for each span and each place of its attempt."""
+    owner = outcome.pieces["row"].to_numpy()
+    first = np.searchsorted(owner, found.row, side="left")
+    count = np.searchsorted(owner, found.row, side="right") - first
+    span = np.repeat(np.arange(found.row.size), count)
+    piece = np.repeat(first - (np.cumsum(count) - count), count) + np.arange(count.sum())
+    gpus = outcome.attempts["gpus"].to_numpy()[found.row[span]]
+    part = np.asarray(found.gpus)[span] / np.maximum(gpus, 1)
+    return span, piece, part * outcome.pieces["gpus"].to_numpy()[piece]
+
 
 BINS = 500
 """Most points per curve over time."""
@@ -381,3 +453,64 @@ def _areas(
 def _least(series: pl.Series) -> float:
     least = series.min()
     return float(least) if isinstance(least, int | float) else 0.0
+
+
+def portions(outcome: Outcome) -> Floats:
+    """Return the GPU-seconds of each piece: on a GPU with k jobs, one k-th of the time.
+
+    Args:
+        outcome: of the replay; attempts without an end are counted to the end of the replay.
+
+    Returns:
+        One number per row of ``outcome.pieces``; the sum over the pieces on a GPU is the time for which it was busy.
+    """
+    owner = outcome.pieces["row"].to_numpy()
+    if outcome.turns is not None:
+        found = spans(outcome)
+        span, piece, gpus = of_pieces(outcome, found)
+        seconds = (found.end - found.start)[span]
+        return np.bincount(piece, weights=gpus * seconds, minlength=owner.size).astype(np.float64)
+    start = outcome.attempts["start_s"].to_numpy()[owner]
+    end = outcome.attempts["end_s"].fill_null(outcome.end_s).to_numpy()[owner]
+    gpus = outcome.pieces["gpus"].to_numpy()
+    counted = gpus * (end - start)
+    group = outcome.attempts["group"].to_numpy()[owner]
+    together = np.isin(group, group[outcome.attempts["shared"].to_numpy()[owner]])
+    at = np.flatnonzero(together)
+    if not at.size:
+        return np.asarray(counted)
+    keys = pl.DataFrame({"at": at, "group": group[at], "node": outcome.pieces["node"].to_numpy()[at]})
+    for rows in keys.group_by("group", "node").agg("at")["at"].to_list():
+        piece = np.array(rows)
+        counted[piece] = _in_parts(start[piece], end[piece], gpus[piece])
+    return np.asarray(counted)
+
+
+def shared_gpus(outcome: Outcome) -> tuple[Floats, Floats]:
+    """Return the GPUs of each attempt and of each piece, as means over its time: fractions if GPUs were shared."""
+    owner = outcome.pieces["row"].to_numpy()
+    length = (outcome.attempts["end_s"].fill_null(outcome.end_s) - outcome.attempts["start_s"]).to_numpy()
+    gpus = outcome.attempts["gpus"].to_numpy().astype(np.float64)
+    pieces = outcome.pieces["gpus"].to_numpy().astype(np.float64)
+    group = outcome.attempts["group"].to_numpy()
+    shared = np.isin(group, group[outcome.attempts["shared"].to_numpy()])
+    if outcome.turns is not None:
+        shared = np.isin(np.arange(gpus.size), outcome.turns["row"].to_numpy())
+    shared &= length > 0
+    if shared.any():
+        mine = shared[owner]
+        pieces[mine] = portions(outcome)[mine] / length[owner][mine]
+        gpus[shared] = np.bincount(owner, weights=pieces, minlength=gpus.size)[shared]
+    return gpus, pieces
+
+
+def _in_parts(start: Floats, end: Floats, gpus: Floats) -> Floats:
+    """GPU-seconds of each of some jobs on the first `gpus` GPUs of one place."""
+    counted = np.zeros(start.size)
+    times = np.unique(np.concatenate([start, end]))
+    by_size = np.argsort(gpus, kind="stable")
+    for begin, until in pairwise(times.tolist()):
+        there = by_size[(start[by_size] <= begin) & (end[by_size] >= until)]
+        more = np.diff(gpus[there], prepend=0)
+        counted[there] += np.cumsum(more / np.arange(there.size, 0, -1)) * (until - begin)
+    return counted

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from gpuctl.replay.contract.policy import Parameter, Policy
-from gpuctl.replay.models.deadlines import deadlines, derived
-from gpuctl.replay.models.traits import in_line
+from gpuctl.replay.models.traits import deadline_notes, deadlines, in_line
 from gpuctl.replay.order.order import FixedRank, Preemptive, list_program, placements
 
 if TYPE_CHECKING:
@@ -47,5 +46,5 @@ class Edf(Policy):
         rank[np.lexsort((in_line(workload), deadlines(workload)))] = np.arange(workload.size)
         order = Preemptive(FixedRank(rank), placements(workload, "any", settings.placement))
         program = list_program(order, workload, state)
-        program.notes = derived(workload)
+        program.notes = deadline_notes(workload)
         return program

@@ -10,8 +10,7 @@ from gpuctl.compiled.bundles import records
 from gpuctl.replay.contract.compiled_policy import CompiledPolicy
 from gpuctl.replay.contract.policy import Parameter
 from gpuctl.replay.engine.program import CompiledProgram
-from gpuctl.replay.models.deadlines import deadlines, derived
-from gpuctl.replay.models.traits import in_line
+from gpuctl.replay.models.traits import deadline_notes, deadlines, in_line
 from gpuctl.replay.order.order import rest_of
 from gpuctl.replay.policies.deadlines import elasticflow_kernel
 from gpuctl.replay.policies.elastic import common
@@ -106,4 +105,4 @@ class ElasticFlow(CompiledPolicy):
         """See `Policy.program`."""
         memory = self.memory(workload, cluster, settings, state)
         state.g.span = self.every
-        return CompiledProgram(elasticflow_kernel.run, memory, self.reasons, derived(workload))
+        return CompiledProgram(elasticflow_kernel.run, memory, self.reasons, deadline_notes(workload))

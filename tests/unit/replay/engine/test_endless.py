@@ -16,7 +16,7 @@ from gpuctl.replay.engine.setup import Settings
 from gpuctl.replay.engine.simulation import Simulation
 from gpuctl.replay.inputs.check import check
 from gpuctl.replay.inputs.clusters import parse_cluster
-from gpuctl.replay.inputs.time_limits import plan
+from gpuctl.replay.inputs.estimates import plan_limits
 from gpuctl.replay.inputs.transforms import gather
 from gpuctl.replay.models.preemption_cost import overhead
 from gpuctl.replay.policies import BUILT_IN, find
@@ -213,7 +213,7 @@ def test_parameters_have_a_most() -> None:
 @pytest.mark.parametrize("how", ["," * 1000, "u" * 5000, ":" * 5000])
 def test_limits_that_can_be_no_file_are_refused(how: str) -> None:
     with pytest.raises(UsageError, match=r"--limits-from .*: not understood"):
-        plan(random_case(5)[0], how)
+        plan_limits(random_case(5)[0], how)
 
 
 @pytest.mark.parametrize(

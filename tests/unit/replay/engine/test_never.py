@@ -9,7 +9,7 @@ import pytest
 from gpuctl.replay.engine.never import PLACED, QUOTA
 from gpuctl.replay.engine.state import CONSOLIDATE, FEWEST, RACK
 from gpuctl.replay.inputs.clusters import parse_cluster
-from gpuctl.replay.models.never import BEHIND, why_left
+from gpuctl.replay.results.tables import BEHIND, why_left
 from gpuctl.replay.run import replay
 from tests.unit.replay.engine.test_engine import jobs
 

@@ -16,13 +16,11 @@ from gpuctl.replay.contract.python_policy import PythonPolicy
 from gpuctl.replay.engine.setup import Settings
 from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.models.preemption_cost import overhead
-from gpuctl.replay.models.speed import PACK_SPEED, rates
-from gpuctl.replay.models.speed_table import parse_time_slice, read_pairs
+from gpuctl.replay.models.speed import PACK_SPEED, parse_time_slice, rates, read_pairs
 from gpuctl.replay.policies import find
 from gpuctl.replay.results.metrics import summary
-from gpuctl.replay.results.shared_gpus import portions
 from gpuctl.replay.results.store import write_store
-from gpuctl.replay.results.timelines import levels, occupancy
+from gpuctl.replay.results.timelines import levels, occupancy, portions
 from gpuctl.store.database import Store
 from tests.replay_policies import Packer, Slicer
 from tests.unit.replay.engine.test_engine import jobs, replay

@@ -8,8 +8,8 @@ import pytest
 
 from gpuctl.core.errors import UsageError
 from gpuctl.core.job_filter import parse
-from gpuctl.replay.inputs.choose import choose
 from gpuctl.replay.inputs.job_csv import read_jobs
+from gpuctl.replay.inputs.transforms import choose
 
 if TYPE_CHECKING:
     from pathlib import Path

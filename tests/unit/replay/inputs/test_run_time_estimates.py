@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gpuctl.core.errors import InputError, UsageError
+from gpuctl.replay.inputs.estimates import with_estimates
 from gpuctl.replay.inputs.job_csv import read_jobs
-from gpuctl.replay.inputs.run_time_estimates import with_estimates
 from gpuctl.replay.models.records import Workload
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from gpuctl.core.errors import InputError, UsageError
+from gpuctl.replay.inputs.estimates import plan_limits, steps
 from gpuctl.replay.inputs.job_csv import read_jobs
-from gpuctl.replay.inputs.time_limits import plan, steps
 from gpuctl.replay.inputs.transforms import take
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def same(found: object, expected: list[float]) -> None:
 
 
 def test_asked_is_as_it_is(work: Workload) -> None:
-    assert plan(work, "asked") is work
+    assert plan_limits(work, "asked") is work
     same(work.planned_time, [300, np.nan, 20000, np.nan])
 
 
@@ -49,7 +49,7 @@ def test_asked_is_as_it_is(work: Workload) -> None:
     ],
 )
 def test_ways(work: Workload, how: str, expected: list[float]) -> None:
-    found = plan(work, how)
+    found = plan_limits(work, how)
     same(found.planned_time, expected)
     # what jobs are ended at stays
     same(found.time_limit, [300, np.nan, 20000, np.nan])
@@ -57,9 +57,9 @@ def test_ways(work: Workload, how: str, expected: list[float]) -> None:
 
 
 def test_errors_are_those_of_run_times(work: Workload) -> None:
-    from gpuctl.replay.inputs.run_time_estimates import with_estimates
+    from gpuctl.replay.inputs.estimates import with_estimates
 
-    same(plan(work, "error:0.4").planned_time, with_estimates(work, "error:0.4").run_time.tolist())
+    same(plan_limits(work, "error:0.4").planned_time, with_estimates(work, "error:0.4").run_time.tolist())
 
 
 def test_steps_are_at_least_twice_the_run_time() -> None:
@@ -74,14 +74,14 @@ def test_steps_are_at_least_twice_the_run_time() -> None:
 def test_predictions_and_their_upper_ends(work: Workload, tmp_path: Path) -> None:
     path = tmp_path / "p.csv"
     path.write_text("job,run_time_s,upper_s\na,120,240\nc,9000,\nz,1,1\n")
-    same(plan(work, str(path)).planned_time, [120, np.nan, 9000, np.nan])
-    found = plan(work, f"{path}:upper_s,asked,true")
+    same(plan_limits(work, str(path)).planned_time, [120, np.nan, 9000, np.nan])
+    found = plan_limits(work, f"{path}:upper_s,asked,true")
     same(found.planned_time, [240, 1000, 20000, 400000])
     assert f"{path}:upper_s for 1, asked for 1, true for 2" in found.notes[-1]
-    assert "2 have none" in plan(work, str(path)).notes[-1]
+    assert "2 have none" in plan_limits(work, str(path)).notes[-1]
     limits = tmp_path / "l.csv"
     limits.write_text("job,run_time_s,time_limit_s\na,1,7\n")
-    same(plan(work, f"{limits},true").planned_time, [7, 1000, 10000, 400000])
+    same(plan_limits(work, f"{limits},true").planned_time, [7, 1000, 10000, 400000])
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_predictions_and_their_upper_ends(work: Workload, tmp_path: Path) -> Non
 )
 def test_unsupported_input(work: Workload, how: str) -> None:
     with pytest.raises(UsageError, match="not understood"):
-        plan(work, how)
+        plan_limits(work, how)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_files_that_report_nothing(work: Workload, tmp_path: Path, text: str, sa
     path = tmp_path / "p.csv"
     path.write_text(text)
     with pytest.raises(InputError, match=said):
-        plan(work, str(path))
+        plan_limits(work, str(path))
 
 
 def test_jobs_with_several_attempts_are_planned_for_the_longest() -> None:
@@ -115,7 +115,7 @@ def test_jobs_with_several_attempts_are_planned_for_the_longest() -> None:
         segment_s=np.array([50.0, 90.0, 70.0]),
         segment_fails=np.array([True, False, False]),
     )
-    same(plan(two, "true").planned_time, [90, 70])
+    same(plan_limits(two, "true").planned_time, [90, 70])
 
 
 def test_no_limits_at_all_is_an_error() -> None:
@@ -125,7 +125,7 @@ def test_no_limits_at_all_is_an_error() -> None:
     none = make_workload([0, 1], [50, 70], [1, 1])
     with pytest.raises(UsageError, match="easy plans with time limits, and no job of by hand has one"):
         replay(none, make_cluster(1, 4), [("fifo", {}), ("easy", {})])
-    some = plan(none, "true")
+    some = plan_limits(none, "true")
     [first, second] = replay(some, make_cluster(1, 4), [("fifo", {}), ("easy", {})])
     assert (first.notes, second.notes) == ((), ())
 
@@ -153,7 +153,7 @@ def test_a_policy_can_be_compared_with_itself_under_other_limits(work: Workload,
     assert "factor:2 for 1" in same_limits.notes[0]
     assert not any("factor" in note for note in own.notes)
     # limits of one policy are what the same limits of all are
-    [all_of_them] = replay(plan(work, how), cluster, [("easy", {})])
+    [all_of_them] = replay(plan_limits(work, how), cluster, [("easy", {})])
     assert all_of_them.jobs.equals(same_limits.jobs)
 
 
@@ -181,6 +181,6 @@ def test_limits_of_one_policy_that_make_no_sense_are_found_before_anything_runs(
 
 
 def test_a_policy_may_follow_the_limits_requested_where_all_others_follow_others(work: Workload) -> None:
-    true = plan(work, "true")
-    same(plan(true, "asked").planned_time, [300, np.nan, 20000, np.nan])
+    true = plan_limits(work, "true")
+    same(plan_limits(true, "asked").planned_time, [300, np.nan, 20000, np.nan])
     same(true.planned_time, [100, 1000, 10000, 400000])

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from gpuctl.joblogs.retry_prospects import Place
+from gpuctl.replay.inputs.trace_rows import why_failed
 from gpuctl.replay.inputs.transforms import gather
-from gpuctl.replay.inputs.why_failed import why_failed
 from gpuctl.replay.models.records import SHOWS
 from tests.unit.replay.outcomes import make_workload
 

@@ -18,8 +18,7 @@ from gpuctl.replay.inputs.check import check, unplaceable
 from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.models.preemption_cost import overhead
-from gpuctl.replay.models.speed import rates
-from gpuctl.replay.models.speed_table import SpeedTable, read_speeds
+from gpuctl.replay.models.speed import SpeedTable, rates, read_speeds
 from gpuctl.replay.policies import find
 
 if TYPE_CHECKING:

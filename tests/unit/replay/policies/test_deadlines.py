@@ -11,7 +11,7 @@ from gpuctl.core.errors import InputError
 from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.inputs.transforms import bootstrap, scale_load
-from gpuctl.replay.models.deadlines import deadlines, derived
+from gpuctl.replay.models.traits import deadline_notes, deadlines
 from gpuctl.replay.results.tables import result
 from gpuctl.replay.run import replay
 from tests.elasticflow_reference import Elastic
@@ -101,7 +101,7 @@ def test_deadlines_move_with_submissions(tmp_path: Path) -> None:
     path.write_text("\n".join([HEAD, "a,100,10,1,160", "b,300,10,1,"]))
     workload = read_jobs(path)
     assert deadlines(workload).tolist() == [160, np.inf]
-    assert derived(workload) == ()
+    assert deadline_notes(workload) == ()
     assert deadlines(scale_load(workload, 2)).tolist() == [110, np.inf]
     again = bootstrap(workload, 10, 1)
     left = deadlines(again) - again.submit
@@ -125,4 +125,4 @@ def test_assumed_deadlines(tmp_path: Path) -> None:
     assert np.unique(left).size > 40
     # crc32(b"j0:deadline") is 3 631 553 727
     assert left[0] == pytest.approx(500 + 3631553727 % 1001)
-    assert len(derived(workload)) == 1
+    assert len(deadline_notes(workload)) == 1

@@ -12,8 +12,7 @@ from gpuctl.core.errors import UsageError
 from gpuctl.replay.policies import find
 from gpuctl.replay.policies.elastic.crowding_kernel import MEMBER, Crowding, pair_speed
 from gpuctl.replay.results.metrics import use
-from gpuctl.replay.results.time_slicing import spans
-from gpuctl.replay.results.timelines import levels, occupancy
+from gpuctl.replay.results.timelines import levels, occupancy, spans
 from tests.elastic_cases import CLUSTERS, ORACLES, agrees, disagreements, nodes_of, random_jobs, simulated, slow
 
 if TYPE_CHECKING:

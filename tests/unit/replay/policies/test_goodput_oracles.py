@@ -11,7 +11,7 @@ import pytest
 
 from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
-from gpuctl.replay.models.speed_table import read_pairs
+from gpuctl.replay.models.speed import read_pairs
 from gpuctl.replay.policies import BUILT_IN
 from gpuctl.replay.run import replay
 

@@ -9,7 +9,7 @@ import pytest
 from gpuctl.core.errors import InputError
 from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
-from gpuctl.replay.models.speed_table import read_pairs
+from gpuctl.replay.models.speed import read_pairs
 from gpuctl.replay.run import replay
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from gpuctl.replay.inputs.clusters import parse_cluster
+from gpuctl.replay.inputs.estimates import with_estimates
 from gpuctl.replay.inputs.job_csv import read_jobs
-from gpuctl.replay.inputs.run_time_estimates import with_estimates
 from gpuctl.replay.models.records import Outcome
 from gpuctl.replay.run import replay
 

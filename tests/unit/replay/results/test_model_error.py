@@ -13,8 +13,7 @@ import pytest
 from gpuctl.core.numbers import lasting
 from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
-from gpuctl.replay.results.comparison import against
-from gpuctl.replay.results.model_error import OwnRules, errors, nearness, widen
+from gpuctl.replay.results.comparison import OwnRules, against, errors, nearness, widen
 from gpuctl.replay.run import replay
 
 if TYPE_CHECKING:
