@@ -1,4 +1,4 @@
-"""CPU seconds of a replay as Python and of compiling, by policy: what `gpuctl.replay.compile_cost` assumes of all.
+"""CPU seconds of a replay as Python and of compiling, by policy: what `gpuctl.replay.run` assumes of all.
 
 python benchmarks/first_run.py [POLICY ...]
 
@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from gpuctl.replay import compile_cost
+from gpuctl.replay import run
 from gpuctl.replay.engine.simulation import Simulation
 from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
@@ -69,8 +69,8 @@ def main() -> None:
         replay(name, interpreted=True)
         spent = time.process_time() - begin
         print(
-            f"{name}: interpreted {spent:.2f} s ({compile_cost.SAMPLE_S:.2f} assumed), "
-            f"compiling {compiling_s(name):.1f} s ({compile_cost.COMPILING_S:.1f} assumed)",
+            f"{name}: interpreted {spent:.2f} s ({run.SAMPLE_S:.2f} assumed), "
+            f"compiling {compiling_s(name):.1f} s ({run.COMPILING_S:.1f} assumed)",
             flush=True,
         )
 

@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from gpuctl.analyze import (
-    cause_table,
-    delay_ranges,
-    delay_rows,
-    delays,
-    doubts,
-    gpu_limits,
-    occupancy,
-    requested_types,
-    scheduler_rules,
-)
+from gpuctl.analyze import cause_table, delay_ranges, delay_rows, delays, doubts, gpu_limits, occupancy, scheduler_rules
 from gpuctl.analyze.cause_table import gangs_of
 from gpuctl.analyze.delay_rows import numbered
 from gpuctl.analyze.racks import guess_layouts, infer_racks, layouts_of_known_racks
@@ -28,6 +18,43 @@ from gpuctl.core.notes import listed, literal, note, together
 if TYPE_CHECKING:
     from gpuctl.core.notes import Kind, Note
     from gpuctl.store.database import Store
+
+
+_TYPES = (
+    "CREATE OR REPLACE TEMP TABLE delay_types AS "
+    "WITH types AS (SELECT count(DISTINCT gpu_type) AS types FROM base_machines), "
+    "stood AS (SELECT number, any_value(m.gpu_type) AS gpu_type "
+    "FROM base_placements JOIN base_machines AS m USING (machine) "
+    "GROUP BY number HAVING count(DISTINCT m.gpu_type) = 1 AND count(m.gpu_type) = count(*)) "
+    "SELECT number, CASE WHEN gpu_type_request = 'unknown' THEN coalesce(a.gpu_type, s.gpu_type) END AS gpu_type, "
+    "gpu_type_request = 'unknown' AS is_open "
+    "FROM base_attempts AS a LEFT JOIN stood AS s USING (number) CROSS JOIN types "
+    "WHERE types > 1 AND gpu_type_request IS NOT NULL"
+)
+"""Of attempts that asked for no type, or may not have: null, or the type of the nodes that they may be bound to."""
+
+
+def build_requested_types(store: Store) -> None:
+    """Create ``delay_types``, which is empty if nodes are of one type."""
+    store.execute(_TYPES)
+
+
+def requested_type_warnings(store: Store) -> list[Note]:
+    """Return caveats on waits whose GPU type is unknown."""
+    waits = store.value(
+        "SELECT count(*) FROM delay_types JOIN base_attempts USING (number) WHERE is_open AND wait_s > 0"
+    )
+    if not waits:
+        return []
+    return [
+        note(
+            "the logs do not state which GPU type {waits:,} waiting attempt{waits||s} requested, so each may have "
+            "waited for the type that it got or for any:"
+            " export sacct's columns ReqTRES and Constraints, "
+            "and name the types in AccountingStorageTRES",
+            waits=int(waits),
+        )
+    ]
 
 
 GUESSED = "inferred from shared gangs"
@@ -153,7 +180,7 @@ def build(
         *_quota_warnings(shown, strangers=_strangers(store, quotas, queues)),
         *_unused_racks_warning(racks, machines),
         *(cause_table.warnings(found_rules) if found_rules and guessed else _unexplained_warning(found)),
-        *requested_types.warnings(store),
+        *requested_type_warnings(store),
         *_limits_warning(store, partitions=not own.is_empty()),
         *_rack_warnings(machines, rack_source),
     ]
@@ -214,7 +241,7 @@ def _pools(
     Also returns the nodes that each pool may have: all, if its queue's are inferred and it may have missed the others
     by chance; those of all types, if no source states the requested type.
     """
-    requested_types.build(store)
+    build_requested_types(store)
     store.keep("delay_queues", numbered("queue", queues))
     asking = store.frame(_ASKING)
     numbers, members = pools_of(asking, machines, own)

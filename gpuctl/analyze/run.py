@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,6 @@ from gpuctl.analyze.caveats import Caveat
 from gpuctl.analyze.cluster import cluster_note
 from gpuctl.analyze.options import Options
 from gpuctl.analyze.reliability_events import EVENTS_OF_NODES
-from gpuctl.analyze.row_units import PODS, of_units
 from gpuctl.analyze.shared_tables import DELAYS, SharedTables, set_memory
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.notes import fields, literal, note, untrusted
@@ -30,6 +30,36 @@ if TYPE_CHECKING:
     from gpuctl.core.notes import Note
     from gpuctl.queries.catalogue import Query
     from gpuctl.store.database import Store
+
+
+_GANG = re.compile(r"(?<![_\w])([Gg])ang(s)?\b('s)?(?!_)")
+PODS = "a row of jobs is a {unit}: the trace does not record which of them belong together, so sizes are of one {unit}"
+
+
+def of_units(query: Query, unit: str) -> Query:
+    """Return an analysis worded for a trace whose rows are pods or instances.
+
+    Args:
+        query: as written for jobs.
+        unit: ``pod`` or ``instance``.
+    """
+    return replace(
+        query,
+        title=_in(query.title, unit),
+        question=_in(query.question, unit),
+        population=_in(query.population, unit),
+        columns=tuple(replace(column, description=_in(column.description, unit)) for column in query.columns),
+        drawings=tuple(_in(text, unit) for text in query.drawings),
+    )
+
+
+def _in(text: str, unit: str) -> str:
+    def word(found: re.Match[str]) -> str:
+        name = unit.capitalize() if found[1] == "G" else unit
+        return name + (found[2] or "") + (found[3] or "")
+
+    # column names do not change
+    return _GANG.sub(word, text)
 
 
 def analyze(store: Store, options: Options, progress: Callable[[str, int, int], None] | None = None) -> Analysis:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import io
+import os
 import shlex
+import shutil
+import subprocess
 import sys
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Literal, TextIO
+from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol, TextIO
 
 from gpuctl.cli.common import message
 from gpuctl.cli.output_format import OutputFormat
@@ -18,7 +22,6 @@ if TYPE_CHECKING:
 
     from gpuctl.cli.common import Settings
     from gpuctl.cli.options import AnswerOptions
-    from gpuctl.cli.pager import Show
     from gpuctl.core.results import Analysis
     from gpuctl.reports.screens.model import Screen
     from gpuctl.reports.terminal.printer import Painter
@@ -136,8 +139,6 @@ def _print(show: Show, output: Path | None, *, paged: bool = False) -> None:
         show(text, color=False)
         write_atomically(output, partial(_encode, text.getvalue()))
     elif paged and sys.stdout.isatty():
-        from gpuctl.cli.pager import page
-
         page(show)
     else:
         show(sys.stdout)
@@ -183,3 +184,31 @@ def check_tables(wanted: Sequence[str] | None, known: Sequence[str]) -> None:
     strange = next((name for name in wanted or () if name not in known), None)
     if strange is not None:
         raise UsageError(f"--table {strange}: no such table", hint=f"known: {', '.join(known)}")
+
+
+class Show(Protocol):
+    """Writes a result to a stream, in colour if told so."""
+
+    def __call__(self, file: TextIO, *, color: bool | None = None) -> None:
+        """Write."""
+
+
+def page(show: Show) -> None:
+    """Show what is written to a stream through ``$PAGER``, else ``less``; where there is neither, all at once.
+
+    ``less`` ends by itself if everything fits on one screen, and shows colours.
+    """
+    from gpuctl.reports.terminal.printer import wants_color
+
+    given = shlex.split(os.environ.get("PAGER", ""))
+    command = given or ["less"]
+    if os.environ.get("TERM", "dumb") == "dumb" or shutil.which(command[0]) is None:
+        show(sys.stdout)
+        return
+    text = io.StringIO()
+    show(text, color=wants_color(sys.stdout, os.environ))
+    environ = {"LESS": "FRX", **os.environ}
+    reader = subprocess.Popen(command, stdin=subprocess.PIPE, env=environ)  # noqa: S603 - the user's own pager
+    # whoever has read enough leaves: no error of ours
+    with reader, suppress(BrokenPipeError):
+        reader.communicate(text.getvalue().encode(sys.stdout.encoding or "utf-8", "replace"))

@@ -19,10 +19,8 @@ from gpuctl.compiled.loading import UNCOMPILED
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.notes import literal, note
 from gpuctl.core.numbers import lasting
-from gpuctl.replay import compile_cost
 from gpuctl.replay.contract import view_kernel
 from gpuctl.replay.contract.policy import SHARED_MODELS
-from gpuctl.replay.contract.policy_models import standalone_models
 from gpuctl.replay.contract.python_policy import PythonPolicy
 from gpuctl.replay.engine.never import never_note
 from gpuctl.replay.engine.setup import SLICE_S, SWITCH_S, Settings
@@ -40,7 +38,7 @@ from gpuctl.replay.policies import find, label, make
 from gpuctl.replay.processes import CtrlC, in_turn, side_by_side
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from gpuctl.core.notes import Note
     from gpuctl.replay.contract.policy import Policy
@@ -48,6 +46,31 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Cluster, Ints, Outcome, Workload
     from gpuctl.replay.models.speed import PairTable, SpeedTable
     from gpuctl.replay.processes import Progress
+
+
+def standalone_models(
+    policy: Policy, given: Collection[str], models: Collection[str], workload: Workload, cluster: Cluster
+) -> tuple[Note, ...]:
+    """Notes on a policy's own models that a comparison with other policies overrides.
+
+    Args:
+        policy: one of the comparison.
+        given: its parameters that the user has set.
+        models: ``overhead`` and ``rates``, those that no option sets.
+        workload: the jobs.
+        cluster: the nodes.
+    """
+    own, here = policy.assumes(), policy.shared(given)
+    notes = []
+    if own and "overhead" in models:
+        text, common = (overhead(each["overhead"], workload, cluster).text for each in (own, here))
+        if text != common:
+            notes.append(note("charged here as all policies of the comparison; its own cost, alone: {text}", text=text))
+    if own and "rates" in models and own["rates"] != here["rates"]:
+        text = rates(own["rates"], workload, cluster).text
+        notes.append(note("speeds are those of all policies of the comparison; its own, alone: {text}", text=text))
+    return tuple(notes)
+
 
 FEW_JOBS = 2000
 """Below this number of jobs, starting a process takes longer than a replay: one process by default."""
@@ -155,7 +178,7 @@ class Task:
         return Simulation(self.workload, cluster, policy, models, label(name), interpreted=interpreted)
 
     def run(self, number: int, progress: Callable[[int, int, float], None]) -> Simulation:
-        """Replay one of the policies to its end: interpreted if that is faster (`gpuctl.replay.compile_cost`)."""
+        """Replay one of the policies to its end: interpreted if that is faster."""
         kind, jobs = find(self.policies[number][0]), self.workload.size
         simulation = self.simulation(number, interpreted=_interpreted(kind, jobs))
         begin = time.process_time()
@@ -163,9 +186,9 @@ class Task:
         def at(ended: int, size: int, second: float) -> None:
             # the estimate was wrong: continue compiled from here
             spent = time.process_time() - begin
-            if simulation.interpreted and spent > compile_cost.LOADING_S and not UNCOMPILED:
+            if simulation.interpreted and spent > LOADING_S and not UNCOMPILED:
                 compiled = all(map(is_compiled, entries(kind)))
-                most = compile_cost.LOADING_S if compiled else compile_cost.COMPILING_S
+                most = LOADING_S if compiled else COMPILING_S
                 simulation.interpreted = spent <= most
             progress(ended, size, second)
 
@@ -367,11 +390,11 @@ def _interpreted(kind: type[Policy], jobs: int) -> bool:
     if not UNCOMPILED and "numba" in sys.modules and all(loop.fast.signatures for loop in entries(kind)):
         # an earlier replay in this process has already loaded it
         return False
-    small = compile_cost.may_interpret(jobs, compiled=None)
-    if small and (UNCOMPILED or sum(_AS_PYTHON_S) <= compile_cost.LOADING_S):
+    small = may_interpret(jobs, compiled=None)
+    if small and (UNCOMPILED or sum(_AS_PYTHON_S) <= LOADING_S):
         return True
     # one small replay finishes before Numba is loaded, many do not
-    return not all(map(is_compiled, entries(kind))) and compile_cost.may_interpret(jobs, compiled=False)
+    return not all(map(is_compiled, entries(kind))) and may_interpret(jobs, compiled=False)
 
 
 def _compile(task: Task, jobs: int, notify: Callable[[str], None]) -> None:
@@ -481,3 +504,32 @@ def _whole(outcome: Outcome, workload: Workload, placeable: Ints) -> Outcome:
             ),
         ),
     )
+
+
+LOADING_S = 0.4
+"""CPU seconds to import Numba and load one policy's code."""
+
+COMPILING_S = 8.0
+"""CPU seconds to compile a policy: 8 for most, 11 to 14 for the largest; ``benchmarks/first_run.py`` measures it."""
+
+SAMPLE, SAMPLE_S = 300, 0.2
+"""Sample size, and its CPU seconds as Python: 0.06 to 0.3 under most policies, 1.6 under one."""
+
+
+def interpreted_s(jobs: int) -> float:
+    """CPU seconds of a replay as Python; more than proportional to jobs, as queues also grow with the load."""
+    return SAMPLE_S * float(max(jobs / SAMPLE, 1.0) ** 1.5)
+
+
+def may_interpret(jobs: int, *, compiled: bool | None) -> bool:
+    """Whether to start a replay as Python.
+
+    Args:
+        jobs: how many.
+        compiled: whether the cache has code for it; None: not known, as checking costs more than it may save.
+    """
+    if UNCOMPILED:
+        return True
+    if os.environ.get("NUMBA_BOUNDSCHECK", "0") not in {"", "0"}:
+        return False
+    return interpreted_s(jobs) <= (LOADING_S if compiled is not False else COMPILING_S)

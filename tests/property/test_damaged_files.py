@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuctl.ingest.core.format import Place
-from gpuctl.ingest.pipeline.damaged_copies import damaged
+from gpuctl.ingest.pipeline.conformance import damaged
 from gpuctl.ingest.pipeline.detect import detect
 from gpuctl.ingest.pipeline.registry import all_formats
 from gpuctl.store.database import Store

@@ -92,7 +92,7 @@ def generate(  # noqa: PLR0917 - Typer passes options by name
     """Generate jobs with stages."""
     given = settings(context)
     check_outputs(context, {"--output": output})
-    from gpuctl.research.dag import generate as of_seed
+    from gpuctl.research.dag import jobs as of_seed
 
     _write(of_seed.generate(seed, jobs, executors, load), output)
     announce_written((output,), given)

@@ -12,9 +12,9 @@ from typing import Any, BinaryIO
 
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.core.format import Format, Sink
-from gpuctl.ingest.telemetry.local_stamps import LocalStamps
 from gpuctl.ingest.telemetry.node_names import origin_of
 from gpuctl.ingest.telemetry.recorder import MOST
+from gpuctl.ingest.telemetry.tables import LocalStamps
 
 _JOB = re.compile(r"statistics for job: (\S{1,64}?)\.?\s*$", re.MULTILINE)
 _GPU = re.compile(r"^\| GPU ID: (\d{1,4}) *\|", re.MULTILINE)

@@ -1,10 +1,11 @@
 """What ``nfsiostat INTERVAL`` prints: rates of each NFS mount, report after report.
 
 The bytes of a report are its kB/s (1024 bytes, what READ sent included) times the interval. The output shows neither
-the interval nor any time: the interval is found from the operations per second (`gpuctl.ingest.traffic.interval`) and
-the times are counted from 1970, unless lines with the time were put between the reports. The first report is about
-the time since each mount was made and is left out. A row of the ledger is the part ``read:`` of a report of one mount,
-or a line that is no part of the output.
+the interval nor any time. The program counted whole operations in whole seconds, so every rate of operations times the
+interval is a whole number, except for the three decimals that are printed: so the interval is found. Times are counted
+from 1970, unless lines with the time were put between the reports. The first report is about the time since each mount
+was made and is left out. A row of the ledger is the part ``read:`` of a report of one mount, or a line that is no part
+of the output.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from gpuctl.core.errors import InputError
 from gpuctl.core.line_reader import RowError, numbered_lines
 from gpuctl.ingest.core.format import Format, Sink
-from gpuctl.ingest.traffic.interval import interval_of
 from gpuctl.ingest.traffic.samples import Feed, job_name, name_of, number
 from gpuctl.ingest.traffic.series_names import settle_names
 from gpuctl.ingest.traffic.timestamps import reader
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from gpuctl.core.line_reader import Line
+
 
 KILO = 1024.0
 _MOUNT = re.compile(r"\S{1,4096} mounted on (\S{1,4096}):")
@@ -178,3 +181,34 @@ FORMAT = Format(
     sniff=sniff,
     load=load,
 )
+
+
+LONGEST_S = 600
+LEAST_RATES = 20
+"""Different rates that are needed: a half of the true interval fits one in two of them by chance."""
+_ROUNDING = 0.000501
+"""Half of the last decimal printed, and what binary fractions add."""
+_CHANCE = 1e-6
+
+
+def interval_of(rates: Iterable[float]) -> int | None:
+    """Return the interval in whole seconds; None if the rates do not show it.
+
+    The shortest interval that fits all rates is taken, unless rates of any other interval would fit it as well, which
+    long ones do: then the chance of it must be below one in a million.
+
+    Args:
+        rates: operations per second, with three decimals.
+    """
+    import numpy as np
+
+    distinct = np.unique(np.asarray([rate for rate in rates if rate > 0], dtype=np.float64))
+    if distinct.size < LEAST_RATES:
+        return None
+    for seconds in range(1, LONGEST_S + 1):
+        counts = distinct * seconds
+        off = np.abs(counts - np.round(counts))
+        if bool((off <= _ROUNDING * seconds).all()):
+            chance = (2 * _ROUNDING * seconds) ** float(distinct.size)
+            return seconds if chance < _CHANCE else None
+    return None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuctl.research.dag.generate import generate
+from gpuctl.research.dag.jobs import generate
 from gpuctl.research.dag.simulate import simulate
 from gpuctl.research.learn.repeated_runs import student_interval
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,11 +13,13 @@ import numpy as np
 from gpuctl.core.errors import InputError
 from gpuctl.core.file_io import MOST_TABLE, read_whole
 from gpuctl.research.dag.loop_kernel import Work
+from gpuctl.research.learn.repeated_runs import u
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
     from typing import BinaryIO
+
 
 NEEDED = ("job", "arrival_ms", "stage", "tasks", "task_ms", "parents")
 MOST_MS = 10**14
@@ -171,3 +174,34 @@ def work_of(jobs: Sequence[Job], executors: int, delay_ms: int) -> Work:
         kids_at=np.cumsum([0, *map(len, kids)]),
         kids=np.array([kid for each in kids for kid in each], np.int64),
     )
+
+
+def generate(seed: int, jobs: int, executors: int, load: float) -> list[Job]:
+    """Generate jobs of 2 to 8 stages with log-normal sizes and random arrivals.
+
+    Args:
+        seed: the same one gives the same jobs.
+        jobs: number of jobs.
+        executors: executors that the load refers to.
+        load: work that arrives per second / work that the executors do per second.
+    """
+    shapes = [_stages(seed, i) for i in range(jobs)]
+    work = sum(stage.tasks * stage.task_ms for stages in shapes for stage in stages) / jobs
+    made, t = [], 0.0
+    for i, stages in enumerate(shapes):
+        t -= math.log(u(seed, i, "gap")) * work / executors / load
+        made.append(Job(f"g{i}", math.floor(t), stages))
+    return made
+
+
+def _stages(seed: int, i: int) -> tuple[Stage, ...]:
+    normal = math.sqrt(-2 * math.log(u(seed, i, "s1"))) * math.cos(2 * math.pi * u(seed, i, "s2"))
+    size = math.exp(0.9 * normal)
+    found = []
+    for v in range(2 + math.floor(7 * u(seed, i, "k"))):
+        place = f"{i}.{v}"
+        tasks = min(max(round(8 * size * math.exp(2.4 * (u(seed, place, "n") - 0.5))), 1), 60)
+        task_ms = 100 * max(2, round(30 * math.exp(2 * (u(seed, place, "d") - 0.5))))
+        parents = tuple(p for p in range(v) if u(seed, f"{place}.{p}", "p") < 1.3 / max(1, v))
+        found.append(Stage(tasks, task_ms, parents))
+    return tuple(found)

@@ -11,8 +11,7 @@ from gpuctl.core.notes import listed, literal, note
 from gpuctl.research.dag import model
 from gpuctl.research.dag.distil import Distillation, Fidelity, Round, distil, fidelity
 from gpuctl.research.dag.features import Limit, features_of
-from gpuctl.research.dag.generate import generate
-from gpuctl.research.dag.jobs import read
+from gpuctl.research.dag.jobs import generate, read
 from gpuctl.research.dag.policies import PLAIN, by_rules
 from gpuctl.trees.model import rules_of
 

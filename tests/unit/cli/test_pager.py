@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import pytest
 
-from gpuctl.cli.pager import page
+from gpuctl.cli.output import page
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -50,9 +50,8 @@ WORDS = {
     },
     "gpuctl/lessons/run.py": {"_BLOCKS[case.blocks()[1]]", "case.overhead"},
     "reports/screens/lessons.py": {"column.description"},
-    "gpuctl/analyze/contradictions.py": {"row['at']"},
     "gpuctl/analyze/delay_table.py": {"source"},
-    "gpuctl/analyze/caveats.py": {"name"},
+    "gpuctl/analyze/caveats.py": {"name", "row['at']"},
     "gpuctl/analyze/run.py": {
         *("PODS.format(unit=unit)", "options.definition", "shared.duration", "what"),
         *("options.by or 'month'", "options.charge_zone or 'the zone of the log'"),  # a period, a zone that there is

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpuctl.compiled.loading import UNCOMPILED
-from gpuctl.replay import compile_cost, run
+from gpuctl.replay import run
 from gpuctl.replay.contract.conformance import random_case
 from gpuctl.replay.engine import simulation as engine_simulation
 from gpuctl.replay.engine.simulation import Simulation
@@ -44,20 +44,20 @@ def test_the_sample_needs_no_compiler(root: Path) -> None:
 
 
 def test_no_policy_has_a_line_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compile_cost, "UNCOMPILED", False)
+    monkeypatch.setattr(run, "UNCOMPILED", False)
     monkeypatch.setenv("NUMBA_BOUNDSCHECK", "0")
-    text = Path(compile_cost.__file__).read_text()
+    text = Path(run.__file__).read_text()
     assert [name for name in BUILT_IN if f'"{name}"' in text] == []
     # the sample is worth loading no compiler, some hundred jobs are none to compile for, and many are
-    assert compile_cost.may_interpret(compile_cost.SAMPLE, compiled=None)
-    assert compile_cost.may_interpret(1000, compiled=False)
-    assert not compile_cost.may_interpret(20_000, compiled=False)
+    assert run.may_interpret(run.SAMPLE, compiled=None)
+    assert run.may_interpret(1000, compiled=False)
+    assert not run.may_interpret(20_000, compiled=False)
 
 
 @pytest.mark.skipif(UNCOMPILED, reason="nothing runs compiled")
 def test_a_replay_that_takes_longer_than_expected_continues_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     workload, cluster, _ = random_case(1)
-    monkeypatch.setattr(compile_cost, "LOADING_S", -1.0)
+    monkeypatch.setattr(run, "LOADING_S", -1.0)
     monkeypatch.setattr(engine_simulation, "SLOW_STEPS", 1)
     monkeypatch.setattr(run, "_interpreted", lambda _kind, _jobs: True)
     monkeypatch.setattr(run, "is_compiled", lambda _loop: True)

@@ -17,7 +17,7 @@ import zstandard
 from gpuctl.core.errors import DependencyError, InputError, UsageError
 from gpuctl.ingest.read import fetched_days
 from gpuctl.ingest.slurm import live
-from gpuctl.ingest.slurm.daycheck import DayCheck
+from gpuctl.ingest.slurm.live import DayCheck
 
 if TYPE_CHECKING:
     from collections.abc import Callable

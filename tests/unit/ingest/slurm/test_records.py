@@ -8,7 +8,7 @@ import pytest
 
 from gpuctl.core.errors import InputError
 from gpuctl.core.states import State
-from gpuctl.ingest.slurm import placements
+from gpuctl.ingest.slurm import records
 from gpuctl.ingest.slurm.typed_columns import BAD_ID, BAD_STATE
 from gpuctl.slurm.states import exit_of, state_of
 from tests.sacct_records import FIRST, NEVER, PENDING, SECOND, attempt, ingest, job
@@ -390,7 +390,7 @@ def test_trap_18_node_lists_that_cannot_be_read(store: Store, text: str) -> None
 
 
 def test_trap_18_many_long_node_lists_are_made_piece_by_piece(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placements, "PIECE", 500)
+    monkeypatch.setattr(records, "PIECE", 500)
     ingest(store, *({"JobIDRaw": str(i), "NodeList": f"n[{i}-{i + 299}]"} for i in range(100, 110)))
     assert store.value("SELECT count(*) FROM placements") == 3000
 

@@ -9,8 +9,8 @@ import pytest
 
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.formats import traffic_mountstats, traffic_netdev, traffic_nfsiostat
+from gpuctl.ingest.formats.traffic_nfsiostat import interval_of
 from gpuctl.ingest.pipeline.registry import all_formats
-from gpuctl.ingest.traffic.interval import interval_of
 from gpuctl.ingest.traffic.procfs import interfaces, nfs_mounts
 from gpuctl.ingest.traffic.timestamps import reader
 from gpuctl.store.database import Store

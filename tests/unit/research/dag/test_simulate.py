@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from gpuctl.core.errors import InputError
 from gpuctl.research.dag.features import Limit, features_of
-from gpuctl.research.dag.generate import generate
 from gpuctl.research.dag.imported import read as read_trace
-from gpuctl.research.dag.jobs import Job, Stage, in_order, read, write
+from gpuctl.research.dag.jobs import Job, Stage, generate, in_order, read, write
 from gpuctl.research.dag.policies import PLAIN, Policy, by_rules, parse
 from gpuctl.research.dag.simulate import Outcome, simulate
 from gpuctl.research.learn.repeated_runs import u

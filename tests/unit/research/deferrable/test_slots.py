@@ -21,8 +21,7 @@ from gpuctl.research.deferrable.cases import Case, read_case
 from gpuctl.research.deferrable.conversion import Trace, convert, deferrable
 from gpuctl.research.deferrable.generator import CaseSettings, generate
 from gpuctl.research.deferrable.model import load
-from gpuctl.research.deferrable.optimum import optimum
-from gpuctl.research.deferrable.policies import Policy, parse, run_one
+from gpuctl.research.deferrable.policies import Policy, optimum, parse, run_one
 from gpuctl.research.deferrable.slots import Outcome, Rule, initial_state, outcome, score, simulate, worth
 from gpuctl.research.learn.repeated_runs import u
 
