@@ -43,6 +43,7 @@ _DUCKDB = """
 import duckdb, sys
 con = duckdb.connect()
 con.execute("SET preserve_insertion_order = false")
+con.execute("SET enable_progress_bar = false")
 print(con.execute(sys.argv[1]).fetchone()[1])
 """
 _SUM = """
