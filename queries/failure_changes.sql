@@ -16,3 +16,4 @@
 -- column: change | - | yes: p at most 0.01
 SELECT basis, failures, change_ts, before, after, ratio, low, high, p, change
 FROM base_reliability_failure_changes
+ORDER BY position

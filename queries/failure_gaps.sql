@@ -17,3 +17,4 @@
 -- column: finding | - | stated at a probability of at most 0.01 over the number of groups
 SELECT "group", failures, node_days, mean_days, shape, shape_low, shape_high, node_spread, shape_alike, p_shape, finding
 FROM base_reliability_failure_gaps
+ORDER BY position

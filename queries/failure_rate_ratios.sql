@@ -17,3 +17,4 @@
 -- column: dispersion | - | variance of counts over their mean
 SELECT "by", "group", against, failures, node_days, ratio, low, high, p, q, dispersion
 FROM base_reliability_failure_rate_ratios
+ORDER BY position

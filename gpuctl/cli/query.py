@@ -6,7 +6,6 @@ import contextlib
 import os
 import select
 import signal
-import socket
 import sys
 import threading
 import time
@@ -266,6 +265,8 @@ class TimeLimit:
         self._expired = False
 
     def __enter__(self) -> TimeLimit:
+        import socket
+
         self._told, self._teller = socket.socketpair()
         for end in (self._told, self._teller):
             end.setblocking(False)

@@ -445,8 +445,7 @@ class Store:
                 version = self._look_through()
                 self._con.execute("USE trace")
                 self._con.execute("SET TimeZone = 'UTC'")
-                # DuckDB would print its progress bar to standard output, into the results
-                # (in a notebook without ipywidgets there is none, and the setting cannot be changed)
+                # it would be printed among the results; in notebooks without ipywidgets it is off, and cannot be set
                 if self._con.execute("SELECT current_setting('enable_progress_bar')").fetchall() != [(False,)]:
                     self._con.execute("SET enable_progress_bar = false")
                 # rows have no order; preserving insertion order would make inserts wait for one another

@@ -111,7 +111,7 @@ def test_faults_end_with_their_code_and_plain_words(
 
 def test_a_bug_is_one_line_and_a_traceback_only_on_request(logs: Path, tmp_path: Path, root: Path) -> None:
     code = (
-        "import sys, gpuctl.ingest.pipeline.load as load\n"
+        "import sys\nfrom gpuctl.ingest.pipeline import load\n"
         "def broken(*a, **k): raise ZeroDivisionError('oops [/x]')\n"
         "load.ingest = broken\n"
         "from gpuctl.cli.main import main\n"

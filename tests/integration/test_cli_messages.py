@@ -94,7 +94,7 @@ def test_a_cluster_without_jobs_is_reported(gpuctl: Run, tmp_path: Path) -> None
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "cluster_machine_list").write_text("machineId,number of GPUs,single GPU mem\nm1,8,12GB\n")
     done = gpuctl("analyze", tmp_path / "a")
-    assert "Warning: the store has no job of cluster a, only data from philly-machines" in done.stderr
+    assert "Warning: the store has no jobs of cluster a, only data from philly-machines" in done.stderr
 
 
 def test_quotas_and_racks_of_what_is_not_there_are_named(gpuctl: Run, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 from rich.cells import cell_len
 
-from gpuctl.analyze import registry
+from gpuctl.analyze import bad_machines, delay_table, failure_table, registry
 from gpuctl.analyze.options import Options
 from gpuctl.analyze.run import analyze
 from gpuctl.cli.main import app
@@ -261,8 +261,8 @@ def test_only_what_requested_tables_need_is_computed(stores: dict[str, Path], mo
     def never(*_: object, **__: object) -> None:
         raise AssertionError("not requested")
 
-    for place in ("delay_table.build", "failure_table.build", "bad_machines.build"):
-        monkeypatch.setattr(f"gpuctl.analyze.{place}", never)
+    for module in (delay_table, failure_table, bad_machines):
+        monkeypatch.setattr(module, "build", never)
     with Store(stores["philly"]) as store:
         found = analyze(store, Options(tables=("overview", "occupancy", "wait_by_size", "users"), brief=True))
         made = store.frame("SELECT table_name FROM duckdb_tables() WHERE temporary")["table_name"].to_list()

@@ -35,6 +35,9 @@ _FREE = frozenset(
     }
 )
 """Fields in which anything may stand."""
+_AMBIGUOUS_VALUES = {"Constraints": UNKNOWN_CONSTRAINTS, "Comment": ""}
+"""Values of fields that may have more than one place: of constraints it matters whether there are any; a comment is
+read only for summaries of GPUs, which have one place."""
 _TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[+-]\d{4}|Z)?|\d{1,12}|Unknown|None|N/A|"
 _DURATION = r"(?:(?:\d+-)?\d+:)?\d+:\d+(?:\.\d+)?|UNLIMITED|Partition_Limit|INVALID|"
 _NUMBER = r"\d*"
@@ -88,7 +91,7 @@ class RecordRepair:
             None if name in _FREE else re.compile(_SHAPES.get(name, _WORD), re.ASCII) for name in layout.fields
         ]
         self._used = [i for i, name in enumerate(layout.fields) if name in USED]
-        self._spare = {i for i, name in enumerate(layout.fields) if name == "Constraints"}
+        self._spare = {i: _AMBIGUOUS_VALUES[name] for i, name in enumerate(layout.fields) if name in _AMBIGUOUS_VALUES}
         self._work = 0
         self._begins = self._beginning(layout.fields)
         self._counts = layout.delimiter == b"\x1f"
@@ -248,8 +251,7 @@ class RecordRepair:
             if alive[i].bit_count() > 1 or alive[i + 1].bit_count() > 1:
                 if i not in self._spare:
                     return None
-                # all that matters is whether there are any
-                columns[i] = UNKNOWN_CONSTRAINTS
+                columns[i] = self._spare[i]
                 continue
             start, end = i + alive[i].bit_length() - 1, i + alive[i + 1].bit_length()
             columns[i] = self._delimiter.join(fields[start:end])

@@ -192,6 +192,13 @@ def hours(key: str, *names: str) -> pl.DataFrame:
     return pl.DataFrame({key: names, "gpu_hours": [*parts, sum(parts)]})
 
 
+def ends(key: str, where: str, kind: str, *values: str) -> pl.DataFrame:
+    """Figures with the ends of their intervals by a key; the last row has no figure."""
+    rows = [(f"{key} {n}", kind, 1.5 * n, 1.2 * n, 2.0 * n) for n in range(1, 4)]
+    names = [key, where, *values]
+    return pl.DataFrame([*rows, (f"{key} 4", kind, None, None, None)], schema=names, orient="row")
+
+
 def reasons(rows: int) -> pl.DataFrame:
     """Why jobs failed: the first names are hostile."""
     names = [HOSTILE[i] if i < len(HOSTILE) else f"job-{i:04d} gpu[001-{i:03d}]" for i in range(rows)]
@@ -287,6 +294,8 @@ def make_analysis(*, points: int = 300, rows: int = 40, jobs: int = 1000, names:
         table("failure_reasons", "failures", failure_reasons()),
         table("interruptions", "failures", hours("cause", "infrastructure", "user_program", "all")),
         table("goodput_loss", "failures", hours("kind", "productive", "idle", "capacity")),
+        table("failure_rates", "failures", ends("group", "by", "month", "per_1000_node_days", "low", "high")),
+        table("mttf_by_size", "failures", ends("gpus", "kind", "measured", "mttf_h", "mttf_low_h", "mttf_high_h")),
         table(
             "empty",
             "failures",
