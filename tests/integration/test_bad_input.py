@@ -45,7 +45,7 @@ def _ingest(gpuctl: Run, logs: Path, *, code: int) -> subprocess.CompletedProces
         ("cluster_job_log", b"", "empty"),
         ("cluster_job_log", b"\0\1\2" * 1000, "binary"),
         ("cluster_gpu_util", GPU.decode().encode("utf-16"), "UTF-16"),
-        ("cluster_gpu_util.gz", gzip.compress(GPU)[:12], "no known format (truncated gzip stream)"),
+        ("cluster_gpu_util.gz", gzip.compress(GPU, mtime=0)[:12], "no known format (truncated gzip stream)"),
         ("readme.md", b"# hello\n", "no known format"),
         ("a.zip", b"PK\3\4rubbish", "damaged archive"),
     ],

@@ -13,7 +13,7 @@ from gpuctl.slurm.jobstats import memory, summary
 
 
 def packed(found: Any) -> str:
-    return "JS1:" + base64.b64encode(gzip.compress(json.dumps(found).encode())).decode()
+    return "JS1:" + base64.b64encode(gzip.compress(json.dumps(found).encode(), mtime=0)).decode()
 
 
 def node(used: float, total: float) -> dict[str, float]:
@@ -43,8 +43,8 @@ def test_nothing_is_nothing(text: str) -> None:
         (packed({"nodes": {}})[:40], "cut off|cannot be decoded"),
         (packed({"nodes": [1]}), "without nodes"),
         (packed([1]), "without nodes"),
-        ("JS1:" + base64.b64encode(gzip.compress(b"{nodes")).decode(), "not JSON"),
-        ("JS1:" + base64.b64encode(gzip.compress(b" " * (64 << 20))).decode(), "more than 4 MiB"),
+        ("JS1:" + base64.b64encode(gzip.compress(b"{nodes", mtime=0)).decode(), "not JSON"),
+        ("JS1:" + base64.b64encode(gzip.compress(b" " * (64 << 20), mtime=0)).decode(), "more than 4 MiB"),
         ("JS1:H4sI!!", "cannot be decoded"),
     ],
 )
