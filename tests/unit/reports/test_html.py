@@ -92,7 +92,7 @@ def test_data_islands_are_json_and_cannot_end_early(page: Page) -> None:
     assert len(curves) == 10
     assert all(panel["curves"] for panels in curves for panel in panels)
     bars = [data for data in found if isinstance(data, dict)]
-    assert len(bars) == 10
+    assert len(bars) == 12
     assert all(len(row) == len(data["columns"]) for data in bars for row in data["rows"])
 
 
@@ -131,7 +131,7 @@ def test_tables_and_figures_are_labelled(page: Page, analysis: Analysis) -> None
     heads = [a for t, a in page.tags if t == "th" and a.get("scope") == "col"]
     assert len(heads) == sum(len(t.columns) for t in shown) + 8 + 10
     figures = [a for t, a in page.tags if t == "svg" and a.get("class") == "chart"]
-    assert len(figures) == tags.count("figure") == 20
+    assert len(figures) == tags.count("figure") == 22
     assert {"nav", "main", "header", "h1", "h2", "h3"} <= set(tags)
     assert next(a for t, a in page.tags if t == "html")["lang"] == "en"
 
