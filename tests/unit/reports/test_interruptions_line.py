@@ -26,7 +26,8 @@ SMALL = {
 def lines(*rows: dict[str, Any]) -> list[str]:
     plain = make_analysis(points=5)
     made = table("mttf_by_size", "reliability", pl.DataFrame(list(rows)))
-    shown = screen(replace(plain, tables=(*plain.tables, made)))
+    others = [each for each in plain.tables if each.name != made.name]
+    shown = screen(replace(plain, tables=(*others, made)))
     return [str(block.text) for block in shown.blocks if isinstance(block, Line) and block.label == "Interruptions"]
 
 

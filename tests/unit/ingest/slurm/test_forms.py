@@ -7,6 +7,7 @@ needs any more fails, too.
 from __future__ import annotations
 
 import gzip
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -100,7 +101,9 @@ def _read(store: Store, folder: Path) -> dict[str, dict[str, Table]]:
     tables: dict[str, dict[str, Table]] = {}
     for source, (form, (fmt, data)) in enumerate(files.items(), 1):
         sink = load(fmt, data, store, cluster=form, source=source)
-        assert sink.rejects == []
+        # the small fixture has steps of two jobs that it leaves out
+        lost = 0 if whole or form != "dbd" else 4
+        assert [reason for _, reason, _ in sink.rejects] == ["a step of a job that is not in this dump"] * lost
         tables[form] = {
             table: {tuple(row[name] for name in key): row for row in rows(store, table, form)}
             for table, key in KEYS.items()
@@ -188,8 +191,8 @@ def test_forms_of_one_cluster_make_no_attempt_twice(tmp_path: Path) -> None:
     assert orders == sorted(set(orders))
     with new_store(tmp_path) as store:
         sinks = [load(fmt, data, store, source=source) for source, (fmt, data) in enumerate(files, 1)]
-        # the two jobs that only the dump has, and its 15 events and 13 names
-        assert [sink.rows_loaded for sink in sinks] == [469, 0, 2 + 15 + 13, 0]
+        # 513 steps in each; the two jobs that only the dump has, and its 15 events and 13 names
+        assert [sink.rows_loaded for sink in sinks] == [469, 513, 2 + 15 + 13 + 513, 0]
         # the file of completed jobs has the earlier end of some jobs that came back
         assert [sink.rows_rejected for sink in sinks] == [0, 0, 0, 7]
         assert [sink.rows_already_stored for sink in sinks] == [0, 469, 469, 458]
@@ -223,8 +226,10 @@ def test_json_of_two_releases_states_what_their_text_says(
     with new_store(tmp_path) as store:
         text = (folder / "sacct_XD.us.txt").read_bytes()
         load(_text_format(text[:65536]), text, store, cluster="text", source=1)
-        sink = load(slurm_json.FORMAT, (folder / "sacct.json").read_bytes(), store, cluster="json", source=2)
-        assert (sink.rows_in, sink.rejects) == (attempts, [])
+        document = (folder / "sacct.json").read_bytes()
+        sink = load(slurm_json.FORMAT, document, store, cluster="json", source=2)
+        steps = sum(len(job["steps"]) for job in json.loads(document)["jobs"])
+        assert (sink.rows_in, sink.rejects) == (attempts + steps, [])
         text_rows, form_rows = ({row["job"]: row for row in rows(store, "jobs", form)} for form in ("text", "json"))
         again = {row["job"] for row in rows(store, "attempts", "text") if row["attempt"] > 0}
         last = {row["job"]: row for row in rows(store, "attempts", "text")}
