@@ -3,7 +3,7 @@
 -- order: 97
 -- reference: delta
 -- question: Do GPUs meet errors as often as those of Delta?
--- population: published: 448 A100 over 895 days and 608 H100 (GH200) over 146 days, 11.7 million GPU-hours at NCSA; XIDs of a node, device and code within 5 s are one event, as ours. Version 3 of the paper, its values from notes on it but for the ratio; GPU-hours between errors are computed from its counts. Ours: xids, of all GPU types together, over the capacity in GPU-hours; availability.
+-- population: published: 448 A100 over 895 days and 608 H100 (GH200) over 146 days, 11.7 million GPU-hours at NCSA; XIDs of a node, device and code within 5 s are one event, as ours. Version 3 of the paper, its values from notes on it, except the ratio; GPU-hours between errors are computed from its counts. Ours: xids, of all GPU types together, over the capacity in GPU-hours; availability.
 -- needs: placements
 -- column: measure | - | what is compared
 -- column: population | - | GPUs and days observed

@@ -76,7 +76,7 @@ def decide(s, m):
 
 @compiled
 def run(s, m, until, steps):
-    """Run for so many instants."""
+    """Advance by at most this many instants."""
     return loop(s, (m,), until, steps, decide=decide, on_submit=waits, on_requeue=waits)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from html import escape
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from gpuctl.core.errors import InputError
+from gpuctl.library.result import Result, preformatted
 from gpuctl.library.traces import LogReading, PathOrText, opened, paths_of
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from gpuctl.analyze.options import Options
     from gpuctl.core.job_explanation import Explanation
     from gpuctl.core.job_filter import JobFilter
-    from gpuctl.library.result import Result
 
 ALL = "all"
 
@@ -84,7 +83,6 @@ def analyze(
     from gpuctl.analyze.site_files import read_prices
     from gpuctl.core.job_filter import states_of
     from gpuctl.library.progress import NotebookProgress
-    from gpuctl.library.result import Result
     from gpuctl.queries.sections import FORMER_NAMES
 
     every = tables == ALL
@@ -151,7 +149,7 @@ class JobExplanation:
         return text.getvalue().rstrip("\n")
 
     def _repr_html_(self) -> str:
-        return f'<pre style="line-height:1.25;overflow-x:auto">{escape(str(self))}</pre>'
+        return preformatted(str(self))
 
 
 def explain(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from gpuctl.core.errors import UsageError
-from gpuctl.library.traces import LogReading, PathOrText, Trace, paths_of, write_frame
+from gpuctl.library.traces import LogReading, PathOrText, input_paths, write_frame
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -63,7 +63,7 @@ def train(
     command, given, folder = f"gpuctl.train {kind}", Settings(quiet=True), Path(model)
     card.check_place(folder)
     with ExitStack() as stack:
-        paths = _paths(source, stack)
+        paths = input_paths(source, stack)
         names = Reading.__dataclass_fields__
         unknown = sorted(set(reading) - set(names))
         if unknown:
@@ -144,7 +144,7 @@ class Model:
             if self.kind == "runtime":
                 return self._run_times(listed)
             if self.kind == "wait":
-                return self._waits(listed, [] if accounting is None else _paths(accounting, stack))
+                return self._waits(listed, [] if accounting is None else input_paths(accounting, stack))
             if self.kind == "overhead":
                 return self._overheads(listed)
         raise UsageError(f"a model of kind {self.kind!r} predicts no jobs", hint="gpuctl train runtime, wait, overhead")
@@ -181,16 +181,6 @@ class Model:
                  "bandwidth": None, "mode": "epoch", "model_name": None}  # fmt: skip
         found = [predict_overhead(Suspension(**{**usual, **row}), self.folder, "gpuctl.predict") for row in rows]
         return pl.concat([each.tables[0].frame for each in found], how="vertical_relaxed")
-
-
-def _paths(source: object, stack: ExitStack) -> list[Path]:
-    if isinstance(source, Trace):
-        return [source.path]
-    try:
-        return paths_of(source)
-    except UsageError:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpuctl-")))
-        return [write_frame(source, folder / "jobs.csv")]
 
 
 def _or(value: float | None, otherwise: float) -> float:

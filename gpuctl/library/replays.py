@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import tempfile
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
 from dataclasses import replace as replaced_in
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from gpuctl.core.errors import UsageError
 from gpuctl.library.analysis import job_filter
-from gpuctl.library.traces import PathOrText, Trace, paths_of, write_frame
+from gpuctl.library.traces import PathOrText, Trace, input_paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -395,7 +394,7 @@ def _prepared(
         return kind(**{key: value for key, value in plain.items() if key in names}, **more)
 
     with ExitStack() as stack:
-        paths = _paths(jobs, stack)
+        paths = input_paths(jobs, stack)
         names, local = _named(policies)
         chosen = of(Policies, policy=names, param=params)
         inputs = of(
@@ -433,16 +432,6 @@ def _run(
             rates=source.rates, processes=processes, progress=progress.replayed, **models,
         )  # fmt: skip
     return outcomes, []
-
-
-def _paths(jobs: object, stack: ExitStack) -> list[Path]:
-    if isinstance(jobs, Trace):
-        return [jobs.path]
-    try:
-        return paths_of(jobs)
-    except UsageError:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpuctl-")))
-        return [write_frame(jobs, folder / "jobs.csv")]
 
 
 def _named(policies: Sequence[str | type[Policy]]) -> tuple[list[str], bool]:

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 _ROWS_SHOWN = 10
 
 
+def preformatted(text: str) -> str:
+    """Return text as HTML for a notebook; nothing of logs is markup in it."""
+    return f'<pre style="line-height:1.25;overflow-x:auto">{escape(text)}</pre>'
+
+
 class Result:
     """Documented tables that answer a question; what the command line prints, as data.
 
@@ -181,8 +186,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         """One screen, for a notebook."""
-        # nothing of logs is markup: the screen is text, and escaped
-        return f'<pre style="line-height:1.25;overflow-x:auto">{escape(str(self))}</pre>'
+        return preformatted(str(self))
 
     def _brief(self) -> list[ResultTable]:
         short = [each for each in self._analysis.tables if not each.detail]

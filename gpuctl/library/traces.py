@@ -255,6 +255,21 @@ def paths_of(source: object) -> list[Path]:
     raise UsageError(f"expected a path or a list of paths, not {type(source).__name__}")
 
 
+def input_paths(source: object, stack: ExitStack) -> list[Path]:
+    """Return the paths of a trace, of logs or of a CSV of jobs; a frame of jobs is written until the end of `stack`.
+
+    Raises:
+        UsageError: it is none of these, or the frame lacks a column.
+    """
+    if isinstance(source, Trace):
+        return [source.path]
+    try:
+        return paths_of(source)
+    except UsageError:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpuctl-")))
+        return [write_frame(source, folder / "jobs.csv")]
+
+
 def write_frame(source: object, place: Path, needed: Sequence[str] = JOB_COLUMNS) -> Path:
     """Write a frame of jobs as a CSV of jobs with these columns and others, and return its path.
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gpuctl.store.database import Store
 
 BATCH_ROWS = 1_000_000
-"""Samples of so many rows are in memory at a time."""
+"""Maximum number of samples in memory at a time."""
 SHORT = 2
 """A job shorter than this many intervals has no mean."""
 CLOSE = 1.0
