@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from gpuctl.replay.contract.conformance import random_case, run, violations
@@ -17,6 +17,7 @@ NAMES = [name for name in BUILT_IN if name != "recorded"]
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=examples(60))
 @given(seed=st.integers(0, 2**32 - 1))
+@example(seed=327)  # jobs that depend on one that elasticflow rejects are all that is left
 def test_no_policy_runs_a_job_on_a_failed_node_or_loses_count(name: str, seed: int) -> None:
     plain = random_case(seed, resources=find(name).resources and seed % 2 == 1)
     assume(not plain[1].pool)

@@ -159,9 +159,11 @@ class Simulation:
         """Draw the failures of the time to come; false if the replay has ended or will never change."""
         s, g = self.state, self.state.g[0]
         begin = outages.drawn_to
-        moves = g.running > 0 or g.heap > 0 or g.arrival < s.arrivals.size or g.machine < s.machine_t.size
-        if not g.left or (not moves and self._started == int(g.attempts)):
-            # nothing runs, arrives or is repaired, and nothing has started since the last time
+        changes = g.running > 0 or g.heap > 0 or g.arrival < s.arrivals.size
+        moves = changes or g.machine < s.machine_t.size
+        if not g.left or not (changes or g.waiting) or (not moves and self._started == int(g.attempts)):
+            # All jobs have ended, those left depend on rejected ones, or nothing runs, arrives or is repaired, and
+            # nothing has started since the last time.
             return False
         self._started = int(g.attempts)
         events = outages.until(begin + max(DAY_S, (begin - self._first) / 2))
