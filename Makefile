@@ -24,8 +24,9 @@ INSTALL := PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS) $(B
 unexport PYTHONDONTWRITEBYTECODE
 
 # One worker takes a whole file: what its tests share (a browser, a Slurm) is made once. Marks of groups have no effect
-# in pytest-xdist 3.8 with pytest 9.2. In the order of the folders the long files come first.
-SPREAD := --dist loadfile --no-loadscope-reorder
+# in pytest-xdist 3.8 with pytest 9.2. In the order of the folders the long files come first. A worker that dies ends
+# the run: by this distribution a new one would not get the rest of the file, and the run would wait for ever.
+SPREAD := --dist loadfile --no-loadscope-reorder --max-worker-restart=0
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test report check lint format typecheck imports unit checked fuzz labs chromium slurm packages kernels tree docs site pictures size bench release lowest constraints clean

@@ -1,7 +1,7 @@
 """Keys compiled code by everything it is made of, so that other changes do not invalidate it.
 
-That is the bytecode of a function and of all that it calls, the values that they take from their modules, and the
-``code_key`` of classes. Comments, line numbers and functions not called do not count.
+That is the bytecode of a function and of all that it calls, their modules' names, the values that they take from these
+modules, and the ``code_key`` of classes. Comments, line numbers and functions not called do not count.
 """
 
 from __future__ import annotations
@@ -71,14 +71,15 @@ class _Parts:
         elif isinstance(value, np.ndarray):
             self.texts.append(f"{value.dtype!r} {value.shape} {value.tobytes().hex()}")
         elif isinstance(value, type):
-            self.texts.append(f"{value.__qualname__} {getattr(value, 'code_key', '')}")
+            self.texts.append(f"{value.__module__}.{value.__qualname__} {getattr(value, 'code_key', '')}")
         elif isinstance(value, (BuiltinFunctionType, np.ufunc)):
             self.texts.append(value.__name__)
         else:
             raise TypeError(f"compiled code depends on {value!r:.200}, for which no key can be made")
 
     def _add_function(self, function: FunctionType) -> None:
-        self.texts.append(function.__name__)
+        # Numba finds the globals of saved code by the module's name: a function that has moved is another one.
+        self.texts.append(f"{function.__module__}.{function.__name__}")
         self.add(function.__defaults__)
         names: dict[str, None] = {}
         self._add_code(function.__code__, function.__doc__, names)

@@ -141,6 +141,21 @@ def test_an_edit_recompiles_what_calls_it(
     assert {name for name in before if before[name] != after[name]} == those
 
 
+def test_a_function_that_moves_to_another_module_is_compiled_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def inner() -> int:
+        return 1
+
+    def outer() -> int:
+        return inner()
+
+    before = code_key(outer)
+    code_key.cache_clear()
+    assert code_key(outer) == before
+    monkeypatch.setattr(inner, "__module__", "gpuctl.moved")
+    code_key.cache_clear()
+    assert code_key(outer) != before
+
+
 def test_keys_are_the_same_in_every_process(tmp_path: Path) -> None:
     program = (
         "from gpuctl.replay.policies.slurm.slurm_kernel import run\nfrom gpuctl.compiled.code_key import code_key\n"
