@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuctl.cli.report_inputs import read_result
 from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.inputs.transforms import take
@@ -34,6 +33,7 @@ from gpuctl.replay.run import replay
 from gpuctl.reports.charts.registry import draw
 from gpuctl.reports.charts.svg import drawing_settings
 from gpuctl.reports.figures import called
+from gpuctl.services.report_inputs import read_result
 
 if TYPE_CHECKING:
     from gpuctl.core.results import Analysis

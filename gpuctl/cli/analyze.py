@@ -9,25 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli import complete
-from gpuctl.cli.common import message, settings
-from gpuctl.cli.inputs import opened
 from gpuctl.cli.keep import keep, keeping_place
 from gpuctl.cli.options import (
-    Charging,
     ClusterOption,
     ColumnsOption,
     CsvOption,
     DelimiterOption,
     FiguresOption,
-    Filters,
-    GpuFigures,
     HtmlOption,
     KeepOption,
     LogFormatOption,
     ParquetOption,
-    Reliability,
     SetOption,
-    Site,
     TableOptions,
     TimezoneOption,
     TracesArgument,
@@ -45,14 +38,17 @@ from gpuctl.cli.output import (
 )
 from gpuctl.cli.output_format import OutputFormat
 from gpuctl.cli.output_paths import check_outputs
+from gpuctl.cli.settings import settings
 from gpuctl.core.errors import ExitCode
 from gpuctl.queries.sections import REFERENCES, SECTIONS
+from gpuctl.services.inputs import opened
+from gpuctl.services.options import Charging, Filters, GpuFigures, LogReading, Reliability, Site
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpuctl.analyze.options import Options
-    from gpuctl.cli.common import Settings
+    from gpuctl.cli.settings import Settings
     from gpuctl.core.results import Analysis
     from gpuctl.reports.screens.model import Screen
 
@@ -192,20 +188,10 @@ def analyze(
         parameters=parameter_values(values or ()),
         command=command_line(),
     )
-    with opened(
-        paths or [],
-        db,
-        cluster,
-        given,
-        timezone=timezone,
-        log_format=log_format,
-        columns=columns,
-        delimiter=delimiter,
-        site=site,
-        brief=first,
-        figures=gpu_figures,
-    ) as (store_path, name, report):
-        result = _run(store_path, options, name, given, several=first and not whole and not options.filter)
+    logs = LogReading(cluster, timezone, log_format, columns, delimiter)
+    with opened(paths or [], db, logs, given, site=site, brief=first, figures=gpu_figures) as found:
+        several = first and not whole and not options.filter
+        result = _run(found.path, options, found.cluster, given, several=several)
         if not isinstance(result, Analysis):
             print_screen(result, output, given, notes=shown.notes)
             announce_written((output,), given)
@@ -216,7 +202,7 @@ def analyze(
 
         screen = screen_of(result)
     for warning in result.warnings if screen is None else ():
-        message(f"Warning: {warning}", quiet=given.quiet)
+        given.tell(f"Warning: {warning}")
     if csv is not None:
         write_directory(result, csv, "csv", given)
     if parquet is not None:
@@ -233,7 +219,7 @@ def analyze(
     print_result(result, shape, output, names, given, screen=screen, notes=shown.notes, paged=shown.every)
     keep(result, keep_as, place, context, given)
     announce_written((csv, parquet, html, figures, output), given)
-    if report is not None and report.failed:
+    if found.failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
 
 
@@ -273,11 +259,10 @@ def _run(
     from dataclasses import replace
 
     from gpuctl.analyze.run import analyze as run
-    from gpuctl.cli.progress import Bar
     from gpuctl.reports.screens import clusters
     from gpuctl.store.database import Store
 
-    with Store(store_path) as store, Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+    with Store(store_path) as store, given.progress() as bar:
         names = [row[0] for row in store.execute("SELECT cluster FROM clusters ORDER BY cluster").fetchall()]
         if not several or cluster is not None or len(names) == 1:
             return run(store, replace(options, cluster=cluster), bar.at)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli import complete
-from gpuctl.cli.common import message, settings
+from gpuctl.cli.common import message
 from gpuctl.cli.options import (
     ClusterOption,
     HtmlOption,
@@ -22,12 +22,13 @@ from gpuctl.cli.options import (
 )
 from gpuctl.cli.output import announce_written, check_tables, command_line, for_people, print_result
 from gpuctl.cli.output_paths import check_outputs
+from gpuctl.cli.settings import settings
 from gpuctl.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from gpuctl.calibrate.run import Fit
-    from gpuctl.cli.common import Settings
-    from gpuctl.cli.replay_inputs import Source
+    from gpuctl.cli.settings import Settings
+    from gpuctl.services.replay_inputs import Source
 
 
 @grouped
@@ -91,10 +92,10 @@ def calibrate(
     check_outputs(context, {"--html": html, "--output": shown.output, "--save": save})
     if not 0.1 <= fitted <= 0.95:
         raise UsageError(f"--fit {fitted:g}: expected a share of the jobs, from 0.1 to 0.95")
-    from gpuctl.cli.policy_choice import policies
-    from gpuctl.cli.replay_inputs import read
-    from gpuctl.cli.replay_options import Inputs, Rules
     from gpuctl.core.job_filter import JobFilter
+    from gpuctl.services.options import Inputs, Rules
+    from gpuctl.services.policy_choice import policies
+    from gpuctl.services.replay_inputs import read
 
     [(name, fixed)] = _one(policies([policy], param or [], {"slurm": slurm_conf or [], "yarn": yarn_conf or []}))
     inputs = Inputs(
@@ -102,7 +103,9 @@ def calibrate(
         racks=racks, window=window,
     )  # fmt: skip
     rules = Rules(resources=resources)
-    source = read(paths or [], inputs, JobFilter(), rules, tuple(slurm_conf or ()), given, names=[(name, fixed)])
+    source = read(
+        paths or [], inputs, JobFilter(), rules, given, slurm_conf=tuple(slurm_conf or ()), names=[(name, fixed)]
+    )
     for text in (*source.workload.notes, *source.cluster.notes):
         message(f"note: {text}", quiet=given.quiet or for_people(shape, shown.output))
     fit = _fit(source, (name, fixed), (fitted, trials, resources), given)
@@ -132,14 +135,13 @@ def _one(names: list[tuple[str, dict[str, str]]]) -> list[tuple[str, dict[str, s
 
 def _fit(source: Source, policy: tuple[str, dict[str, str]], how: tuple[float, int, str], given: Settings) -> Fit:
     from gpuctl.calibrate.run import calibrate as fit
-    from gpuctl.cli.progress import Bar
     from gpuctl.replay.models.resources import parse_resources
 
     fitted, trials, resources = how
-    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+    with given.progress() as bar:
         return fit(
             source.workload, source.cluster, policy[0], fixed=policy[1], fitted=fitted, trials=trials,
             resources=parse_resources(resources),
             progress=lambda done, least: bar.at(f"distance {least:.3f}", min(done, trials), trials),
-            notify=lambda text: None if given.quiet else bar.tell(text),
+            notify=bar.tell,
         )  # fmt: skip

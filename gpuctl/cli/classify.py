@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpuctl.cli.common import message, print_json, print_table, settings, visible
+from gpuctl.cli.common import message, print_json, print_table, visible
 from gpuctl.cli.options import LearnedOption, PlainJsonOption
+from gpuctl.cli.settings import settings
 from gpuctl.core.errors import InputError
 
 if TYPE_CHECKING:

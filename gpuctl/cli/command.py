@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpuctl.cli.common import message, settings
 from gpuctl.cli.output import print_answer
 from gpuctl.cli.output_paths import check_outputs
+from gpuctl.cli.settings import settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,10 +15,9 @@ if TYPE_CHECKING:
 
     import typer
 
-    from gpuctl.cli.common import Settings
     from gpuctl.cli.options import AnswerOptions
     from gpuctl.cli.output_format import OutputFormat
-    from gpuctl.cli.progress import Bar
+    from gpuctl.cli.settings import Settings
     from gpuctl.core.results import Analysis
 
 
@@ -43,16 +42,6 @@ class Command:
     csv: Path | None
     parquet: Path | None
     log: Path | None
-
-    def progress(self) -> Bar:
-        """A progress bar that counts steps."""
-        from gpuctl.cli.progress import Bar
-
-        return Bar(wanted=not self.given.quiet, color=self.given.color, steps=True)
-
-    def note(self, text: object) -> None:
-        """Print a note to stderr."""
-        message(f"note: {text}", quiet=self.given.quiet)
 
     def print(self, result: Analysis, also: Iterable[Path | None] = ()) -> None:
         """Print the answer, write its folders, and report on stderr what was written, `also` and the log included."""

@@ -1,4 +1,4 @@
-"""What every command shares: the global options, and printing to stdout and stderr."""
+"""What every command shares: printing to stdout and stderr."""
 
 from __future__ import annotations
 
@@ -6,46 +6,14 @@ import json
 import os
 import sys
 import unicodedata
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    import typer
-
-    from gpuctl.core.notes import Note
+    from collections.abc import Mapping, Sequence
 
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The options that stand before the command.
-
-    Attributes:
-        json: results as JSON.
-        quiet: no progress and no messages but errors.
-        debug: tracebacks.
-        color: colours allowed (they still need a terminal).
-        spreadsheet: CSV and TSV are for a spreadsheet: no text in them is a formula.
-        hide: takes the names out of what is told of logs that are read.
-    """
-
-    json: bool = False
-    quiet: bool = False
-    debug: bool = False
-    color: bool = True
-    spreadsheet: bool = False
-    hide: Callable[[Note], Note] | None = None
-
-
-def settings(context: typer.Context) -> Settings:
-    """Return the global options that this command was called with."""
-    found = context.find_object(Settings)
-    return Settings() if found is None else found
 
 
 def visible(text: str) -> str:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuctl.cli.common import message, settings
-from gpuctl.cli.inputs import opened_with
-from gpuctl.cli.options import LogReading, MapOption, Site, SwfUnitOption, TracesArgument, UnitOption, grouped
+from gpuctl.cli.options import MapOption, SwfUnitOption, TracesArgument, UnitOption, grouped
 from gpuctl.cli.output_paths import check_outputs
+from gpuctl.cli.settings import settings
+from gpuctl.services.inputs import opened
+from gpuctl.services.options import LogReading, Site
 
 if TYPE_CHECKING:
     from typing import BinaryIO
@@ -74,16 +75,16 @@ def convert(
 
     def body(file: BinaryIO) -> None:
         with (
-            opened_with(logs, paths or [], None, given, "convert", site=site, brief=True) as (store_path, name, report),
-            Store(store_path) as store,
+            opened(paths or [], None, logs, given, doing="convert", site=site, brief=True) as found,
+            Store(found.path) as store,
         ):
-            faults.append(report is not None and report.failed)
-            done.append(write(store, name, to.value, file, unit=swf_unit, nodes=nodes))
+            faults.append(found.failed)
+            done.append(write(store, found.cluster, to.value, file, unit=swf_unit, nodes=nodes))
 
     write_atomically(output, body)
     for one in done:
         for text in one.notes:
-            message(text, quiet=given.quiet)
-        message(f"{output}: {plural(one.rows, 'row')} ({to.value})", quiet=given.quiet)
+            given.tell(text)
+        given.tell(f"{output}: {plural(one.rows, 'row')} ({to.value})")
     if any(faults):
         raise typer.Exit(ExitCode.BAD_INPUT)

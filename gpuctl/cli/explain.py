@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from gpuctl.cli.common import message, print_json, settings
-from gpuctl.cli.inputs import opened
+from gpuctl.cli.common import print_json
 from gpuctl.cli.options import (
-    Filters,
     HtmlOption,
     JsonOption,
     LogFormatOption,
-    Site,
     TimezoneOption,
     TracesArgument,
     grouped,
 )
 from gpuctl.cli.output import announce_written, command_line
 from gpuctl.cli.output_paths import check_outputs
+from gpuctl.cli.settings import settings
 from gpuctl.core.errors import ExitCode, UsageError
+from gpuctl.services.inputs import opened
+from gpuctl.services.options import Filters, LogReading, Site
 
 if TYPE_CHECKING:
     from gpuctl.analyze.options import Options
-    from gpuctl.cli.common import Settings
+    from gpuctl.cli.settings import Settings
     from gpuctl.core.job_explanation import Explanation
 
 
@@ -83,18 +83,9 @@ def explain(
         filter=filters.parsed(),
         command=command_line(),
     )
-    with opened(
-        paths or [],
-        db,
-        cluster,
-        given,
-        timezone=timezone,
-        log_format=log_format,
-        columns=None,
-        doing="explain",
-        site=site,
-    ) as (store_path, name, report):
-        found = _run(store_path, job, replace(options, cluster=name), decisions, given)
+    logs = LogReading(cluster, timezone, log_format)
+    with opened(paths or [], db, logs, given, doing="explain", site=site) as store:
+        found = _run(store.path, job, replace(options, cluster=store.cluster), decisions, given)
     from gpuctl.reports import explain as report_of
 
     if html is not None:
@@ -105,8 +96,8 @@ def explain(
     else:
         report_of.print_explanation(found, color=None if given.color else False, pictures=sys.stdout.isatty())
     announce_written((html,), given)
-    if report is not None and report.failed:
-        message("gpuctl: some files could not be read: see above", quiet=given.quiet)
+    if store.failed:
+        given.tell("gpuctl: some files could not be read: see above")
         raise typer.Exit(ExitCode.BAD_INPUT)
 
 
@@ -124,8 +115,7 @@ def _put(file: BinaryIO, page: bytes) -> None:
 
 def _run(store_path: Path, job: str, options: Options, decisions: Path | None, given: Settings) -> Explanation:
     from gpuctl.analyze.explain import explain as run
-    from gpuctl.cli.progress import Bar
     from gpuctl.store.database import Store
 
-    with Store(store_path) as store, Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+    with Store(store_path) as store, given.progress() as bar:
         return run(store, job, options, decisions, bar.at)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuctl.cli.common import named_to_check, print_json, print_table, print_violations, settings, visible
+from gpuctl.cli.common import named_to_check, print_json, print_table, print_violations, visible
 from gpuctl.cli.options import PlainJsonOption
+from gpuctl.cli.settings import settings
 
 if TYPE_CHECKING:
     from gpuctl.ingest.core.format import Format

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuctl.cli.common import message, print_json, print_table, settings
-from gpuctl.cli.ingest_messages import LOADED, print_interrupted, print_report
+from gpuctl.cli.common import print_json, print_table
+from gpuctl.cli.ingest_messages import LOADED, print_report
 from gpuctl.cli.live import FetchedFiles, LiveOptions, Scheduler, fetch, plan
 from gpuctl.cli.options import (
     LOG_FORMAT_HELP,
     ColumnsOption,
     CumulativeOption,
     DelimiterOption,
-    GpuFigures,
     GpusPerNodeOption,
     JobLogsOption,
     MapOption,
@@ -31,17 +30,13 @@ from gpuctl.cli.options import (
     grouped,
 )
 from gpuctl.cli.output import print_screen
+from gpuctl.cli.settings import settings
 from gpuctl.core.errors import ExitCode, UsageError
+from gpuctl.services.options import GpuFigures, LogReading, Site
 
 if TYPE_CHECKING:
-    from gpuctl.cli.common import Settings
-    from gpuctl.cli.progress import Bar
-    from gpuctl.ingest.core.format import Format
-    from gpuctl.ingest.core.given_gpus import GpusPerNode
     from gpuctl.ingest.pipeline.report import IngestReport, SourceReport
-    from gpuctl.ingest.traces.mapped import ColumnMapping
     from gpuctl.reports.screens.model import Screen
-    from gpuctl.spread.engine import Engine
 
 DEFAULT_DB = Path("gpuctl.duckdb")
 _ONE_BY_ONE = 20
@@ -139,31 +134,27 @@ def ingest(
     accounting day by day, --from prometheus --url URL --since DATE metrics of GPUs, --from yarn --url URL a
     ResourceManager; their answers are saved in a folder next to the store.
     """
-    from gpuctl.cli.progress import Bar
-    from gpuctl.ingest.core.given_gpus import read_gpus_per_node
-    from gpuctl.ingest.pipeline.registry import formats_for, with_named
-    from gpuctl.ingest.traces.mapped import NAME
+    from gpuctl.ingest.pipeline.report import IngestInterrupted
+    from gpuctl.services.inputs import ingest as load_logs
+    from gpuctl.services.inputs import reading
     from gpuctl.spread.engine import parse
 
     options = settings(context)
     as_json = as_json or options.json
-    mapped = _mapped(columns_map, unit, save_map)
-    log_format = log_format or (NAME if mapped is not None else None)
-    known = formats_for(
-        columns,
-        delimiter=delimiter,
+    if save_map is not None:
+        _save_mapping(columns_map, unit, save_map)
+    how = reading(
+        LogReading(cluster, timezone, log_format, columns, delimiter),
+        Site(
+            job_logs=job_logs, signatures=signatures, map=columns_map, unit=unit, swf_unit=swf_unit,
+            gpus_per_node=gpus_per_node,
+        ),
         cumulative=cumulative,
-        job_logs=job_logs or (),
-        signatures=signatures or (),
-        mapped=mapped,
-        swf_unit=swf_unit,
-    )
-    known, log_format = with_named(log_format, known)
-    gpus = None if gpus_per_node is None else read_gpus_per_node(gpus_per_node)
+    )  # fmt: skip
     store = db or DEFAULT_DB
     if source is None:
         _check(paths, db, since or until or clusters or sacct or url or match or timeout is not None)
-    elif log_format is not None:
+    elif how["log_format"] is not None:
         raise UsageError("--log-format is for files", hint=f"omit it: --from {source} determines the format")
     elif paths:
         raise UsageError(f"--from {source} reads no files: omit {paths[0]}")
@@ -171,14 +162,19 @@ def ingest(
     if live and dry_run:
         print_table(["command"], [[command] for command in plan(live, store, cluster)], color=options.color)
         return
-    with Bar(wanted=not options.quiet, color=options.color) as bar:
+    with options.progress(steps=False) as bar:
         files = [FetchedFiles(paths or [], cluster)]
         todo = fetch(live, store, cluster, bar, quiet=options.quiet) if live else files
-        how = _LoadOptions(
-            timezone, known, log_format, lake, parse(engine), dry_run=dry_run, as_json=as_json, gpus_per_node=gpus,
-            usage=figures.settings(),
+        load = partial(
+            load_logs, store=store, frontend=options, progress=bar, how=how, figures=figures, dry_run=dry_run,
+            lake=lake, engine=parse(engine), debug=options.debug,
         )  # fmt: skip
-        reports = [_load(one, store, bar, options, how) for one in todo]
+        try:
+            reports = [load(one.files, cluster=one.cluster) for one in todo]
+        except IngestInterrupted as stop:
+            _print([stop.report], as_json=as_json, color=options.color)
+            options.interrupted(stop.report, store)
+            raise
     brief = sys.stdout.isatty() and not (as_json or notes)
     if todo[0].files and brief:
         for report in reports:
@@ -193,16 +189,14 @@ def ingest(
         raise typer.Exit(ExitCode.BAD_INPUT)
 
 
-def _mapped(maps: list[str] | None, units: list[str] | None, save: Path | None) -> ColumnMapping | None:
-    """What the user says of a CSV's columns, kept in a file where that is asked for."""
+def _save_mapping(maps: list[str] | None, units: list[str] | None, place: Path) -> None:
+    """Keep what the user says of a CSV's columns in a file."""
     from gpuctl.ingest.traces.mapped import column_mapping
 
     found = column_mapping(maps or (), units or ())
-    if save is not None:
-        if found is None:
-            raise UsageError("--save-map keeps what --map says", hint="--map gpu_num=num_gpus")
-        save.write_text(found.toml(), "utf-8")
-    return found
+    if found is None:
+        raise UsageError("--save-map keeps what --map says", hint="--map gpu_num=num_gpus")
+    place.write_text(found.toml(), "utf-8")
 
 
 def _check(paths: list[Path] | None, db: Path | None, of_live: object) -> None:
@@ -213,51 +207,6 @@ def _check(paths: list[Path] | None, db: Path | None, of_live: object) -> None:
         )
     if not paths and db is None:
         raise UsageError("give a log directory or file to read", hint="gpuctl ingest LOGDIR")
-
-
-@dataclass(frozen=True)
-class _LoadOptions:
-    """How files are to be loaded, and what came of it told."""
-
-    timezone: str | None
-    formats: tuple[Format, ...]
-    log_format: str | None
-    lake: str | None
-    engine: Engine
-    dry_run: bool
-    as_json: bool
-    gpus_per_node: GpusPerNode | None
-    usage: tuple[float, float, Literal["auto", "always", "never"]]
-    """`gpuctl.analyze.gpu_usage.usage.Options`."""
-
-
-def _load(one: FetchedFiles, store: Path, bar: Bar, options: Settings, how: _LoadOptions) -> IngestReport:
-    from gpuctl.analyze.gpu_usage.usage import Options
-    from gpuctl.analyze.telemetry_renewal import renew
-    from gpuctl.ingest.pipeline.load import ingest as load
-    from gpuctl.ingest.pipeline.report import IngestInterrupted
-
-    try:
-        return load(
-            one.files,
-            store,
-            cluster=one.cluster,
-            timezone=how.timezone,
-            progress=bar,
-            dry_run=how.dry_run,
-            formats=how.formats,
-            log_format=how.log_format,
-            lake=how.lake,
-            engine=how.engine,
-            notify=lambda text: message(text, quiet=options.quiet),
-            debug=options.debug,
-            then=partial(renew, how=Options(*how.usage), tell=lambda text: message(text, quiet=options.quiet)),
-            gpus_per_node=how.gpus_per_node,
-        )
-    except IngestInterrupted as stop:
-        _print([stop.report], as_json=how.as_json, color=options.color)
-        print_interrupted(stop.report, store)
-        raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
 def _screen(report: IngestReport, store: Path) -> Screen:

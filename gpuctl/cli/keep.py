@@ -6,10 +6,9 @@ import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from gpuctl.cli.common import message
-from gpuctl.cli.inputs import is_jobs_csv, is_store
 from gpuctl.core.errors import UsageError
 from gpuctl.core.storable_text import storable
+from gpuctl.services.inputs import is_jobs_csv, is_store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     import typer
 
-    from gpuctl.cli.common import Settings
+    from gpuctl.cli.settings import Settings
     from gpuctl.core.results import Analysis
 
 LONGEST = 100
@@ -85,4 +84,4 @@ def keep(result: Analysis, name: str | None, place: Path | None, context: typer.
     about = SavedResult(name, kind, datetime.now(UTC), result.version, command, len(text))
     with Store(place, write=True) as store:
         put(store, about, text)
-    message(f"kept as {name!r} in {place}", quiet=given.quiet)
+    given.tell(f"kept as {name!r} in {place}")

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli import complete
-from gpuctl.cli.common import message, settings
-from gpuctl.cli.inputs import opened
 from gpuctl.cli.keep import keep, keeping_place
 from gpuctl.cli.options import (
     ClusterOption,
@@ -21,20 +19,22 @@ from gpuctl.cli.options import (
     LogFormatOption,
     LogsStoreOption,
     ParquetOption,
-    Site,
     TableOptions,
     TimezoneOption,
     grouped,
 )
 from gpuctl.cli.output import announce_written, check_tables, command_line, for_people, print_result, write_directory
 from gpuctl.cli.output_paths import check_outputs
+from gpuctl.cli.settings import settings
 from gpuctl.cli.train import LearntPathsArgument
 from gpuctl.core.errors import ExitCode, UsageError
 from gpuctl.lessons.names import LESSONS
 from gpuctl.queries.sections import REFERENCES
+from gpuctl.services.inputs import opened
+from gpuctl.services.options import LogReading, Site
 
 if TYPE_CHECKING:
-    from gpuctl.cli.common import Settings
+    from gpuctl.cli.settings import Settings
     from gpuctl.core.results import Analysis
 
 
@@ -85,14 +85,11 @@ def lessons(
     check_outputs(context, {"--html": html, "--output": output}, {"--csv": csv, "--parquet": parquet})
     place = keeping_place(keep_as, paths or [], db)
     first = for_people(shape, output) and not (shown.table or shown.every)
-    with opened(
-        paths or [], db, cluster, given,
-        timezone=timezone, log_format=log_format, columns=columns, delimiter=delimiter, site=site, doing="learn from",
-        brief=first,
-    ) as (store, name, report):  # fmt: skip
-        result = _result(store, name, site, (lesson or [], overhead, jobs, reference), given)
+    logs = LogReading(cluster, timezone, log_format, columns, delimiter)
+    with opened(paths or [], db, logs, given, doing="learn from", site=site, brief=first) as found:
+        result = _result(found.path, found.cluster, site, (lesson or [], overhead, jobs, reference), given)
     for warning in () if first else result.warnings:
-        message(f"Warning: {warning}", quiet=given.quiet)
+        given.tell(f"Warning: {warning}")
     for folder, kind in ((csv, "csv"), (parquet, "parquet")):
         if folder is not None:
             write_directory(result, folder, "csv" if kind == "csv" else "parquet", given)
@@ -108,7 +105,7 @@ def lessons(
     print_result(result, shape, output, shown.table, given, screen=screen, notes=shown.notes, paged=shown.every)
     announce_written((csv, parquet, html, output), given)
     keep(result, keep_as, place, context, given)
-    if report is not None and report.failed:
+    if found.failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
 
 
@@ -126,14 +123,13 @@ def _check(wanted: list[str], reference: str | None) -> None:
 def _result(
     path: Path, name: str | None, site: Site, how: tuple[list[str], str, int | None, str | None], given: Settings
 ) -> Analysis:
-    from gpuctl.cli.progress import Bar
     from gpuctl.lessons.lesson_input import open_case
     from gpuctl.lessons.run import result
     from gpuctl.store.database import Store
     from gpuctl.store.sources import read_sources
 
     wanted, overhead, jobs, reference = how
-    with Store(path) as store, Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+    with Store(path) as store, given.progress() as bar:
         case = open_case(
             store,
             name,

@@ -21,7 +21,7 @@ from gpuctl import __version__
 from gpuctl.cli.analyze import analyze
 from gpuctl.cli.calibrate import calibrate
 from gpuctl.cli.classify import classify
-from gpuctl.cli.common import Settings, color_allowed, message
+from gpuctl.cli.common import color_allowed, message
 from gpuctl.cli.convert import convert
 from gpuctl.cli.doctor import doctor
 from gpuctl.cli.examples import WithExamples
@@ -37,6 +37,7 @@ from gpuctl.cli.questions import ByQuestion
 from gpuctl.cli.replay import replay
 from gpuctl.cli.report import report
 from gpuctl.cli.sample import sample
+from gpuctl.cli.settings import Settings
 from gpuctl.cli.train_tree import train
 from gpuctl.cli.workloads import fit, synth
 from gpuctl.core.errors import ExitCode, GpuctlError, InputError

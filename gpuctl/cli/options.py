@@ -10,18 +10,18 @@ import functools
 import inspect
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_origin, get_type_hints
 
 import typer
 
 from gpuctl.cli import complete
 from gpuctl.cli.output_format import OutputFormat, chosen_format
+from gpuctl.services.options import Charging, Filters, GpuFigures, LogReading, Reliability, Site
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gpuctl.cli.common import Settings
-    from gpuctl.core.job_filter import JobFilter
+    from gpuctl.cli.settings import Settings
 
 
 def _zone(name: str | None) -> str | None:
@@ -242,209 +242,96 @@ KeepOption = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class Site:
-    """What the user says of the site: where the output of jobs is, its signatures, quotas, racks, and borrowing."""
-
-    job_logs: JobLogsOption = None
-    signatures: SignaturesOption = None
-    learned: LearnedOption = True
-    quotas: QuotasOption = None
-    racks: RacksOption = None
-    borrow_below: BorrowBelowOption = None
-    map: MapOption = None
-    unit: UnitOption = None
-    swf_unit: SwfUnitOption = None
-    gpus_per_node: GpusPerNodeOption = None
-
-    def settings(self) -> dict[str, Any]:
-        """These of `gpuctl.analyze.options.Options`, their files read.
-
-        Raises:
-            InputError: one of them is not what it should be.
-        """
-        from gpuctl.analyze.site_files import read_quotas, read_racks
-
-        return {
-            "quotas": read_quotas(self.quotas) if self.quotas else {},
-            "racks": read_racks(self.racks) if self.racks else {},
-            "borrow_below": self.borrow_below,
-            "signatures": tuple(self.signatures or ()),
-            "learned": self.learned,
-        }
+_DECLARED: dict[type, dict[str, Any]] = {}
+"""By record, how the command line offers each of its fields."""
 
 
-@dataclass(frozen=True)
-class GpuFigures:
-    """How figures of GPU use are made of telemetry, when logs are loaded."""
+def declare(record: type, **fields_of: Any) -> None:
+    """Say how the command line offers a record of options (`grouped`).
 
-    idle_after: Annotated[
-        float,
-        typer.Option(metavar="MIN", min=0, help="A GPU counts as idle from this many minutes at 0 %."),
-    ] = 10.0
-    min_coverage: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE", min=0, max=1, help="Share of a job's GPU-time that samples must cover for figures of it."
-        ),
-    ] = 0.5
-    correct_clocks: Annotated[
-        Literal["auto", "always", "never"],
-        typer.Option(help="Move samples of nodes whose clocks differ from the scheduler's; auto: on strong evidence."),
-    ] = "auto"
-
-    def changed(self) -> str | None:
-        """The first of these options that is not at its default."""
-        return next((name for name, value in vars(self).items() if value != getattr(GpuFigures, name)), None)
-
-    def settings(self) -> tuple[float, float, Literal["auto", "always", "never"]]:
-        """`gpuctl.analyze.gpu_usage.usage.Options`, in order."""
-        return self.idle_after, self.min_coverage, self.correct_clocks
+    Args:
+        record: a class of `gpuctl.services.options`, whose fields have types and defaults.
+        fields_of: by field, a ``typer.Option``, or an annotation that other commands use, too.
+    """
+    _DECLARED[record] = fields_of
 
 
-@dataclass(frozen=True)
-class Charging:
-    """How the tables of charges are made."""
-
-    prices: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Prices for the tables charges...: CSV with gpu_type,price_per_gpu_hour and, as needed, "
-            "account,from,to.",
-        ),
-    ] = None
-    charge_timezone: Annotated[
-        str | None,
-        typer.Option(metavar="ZONE", help="Zone in which months of charges begin. Default: that of the log."),
-    ] = None
-    forgive: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="A,B", help="Do not charge attempts that ended in these states, e.g. node_fail,preempted."
-        ),
-    ] = None
-
-    def settings(self) -> dict[str, Any]:
-        """These of `gpuctl.analyze.options.Options`, the prices read.
-
-        Raises:
-            InputError: the file is not what it should be.
-            UsageError: there is no such zone or state.
-        """
-        from gpuctl.analyze.site_files import read_prices
-        from gpuctl.core.job_filter import states_of
-        from gpuctl.core.local_time import check_timezone
-
-        check_timezone(self.charge_timezone, "--charge-timezone")
-        return {
-            "prices": read_prices(self.prices) if self.prices else (),
-            "charge_zone": self.charge_timezone,
-            "forgive": states_of("--forgive", self.forgive or ()),
-        }
-
-
-@dataclass(frozen=True)
-class Reliability:
-    """What the tables of reliability count and assume."""
-
-    window: Annotated[
-        str | None,
-        typer.Option(
-            metavar="B:A",
-            help="Times before and after an attempt's end in which a node event or XID counts as its cause. "
-            "Default: 15m:5m; Meta's is 10m:5m.",
-        ),
-    ] = None
-    checkpoint_assumed: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Time between checkpoints of runs whose logs show none. Default: 1h."),
-    ] = None
-    sizes: Annotated[
-        str | None, typer.Option(metavar="N,N", help="GPUs of jobs for which mttf_by_size projects, too.")
-    ] = None
-    run_key: Annotated[
-        str | None,
-        typer.Option(
-            metavar="name=REGEX", help="Jobs of a user are one run if REGEX, or its first group, matches the same text."
-        ),
-    ] = None
-    runs: Annotated[Path | None, typer.Option(metavar="FILE", help="CSV with job,run: jobs that are one run.")] = None
-
-    def settings(self) -> dict[str, Any]:
-        """These of `gpuctl.analyze.options.Options`.
-
-        Raises:
-            InputError: the file of runs is not what it should be.
-            UsageError: a time, size or regular expression makes no sense.
-        """
-        from gpuctl.analyze.site_files import read_runs
-        from gpuctl.reliability.choices import parse
-
-        return {
-            "reliability": parse(
-                window=self.window,
-                checkpoint=self.checkpoint_assumed,
-                sizes=self.sizes,
-                run_key=self.run_key,
-                runs=read_runs(self.runs) if self.runs else {},
-            )
-        }
-
-
-@dataclass(frozen=True)
-class Filters:
-    """Which jobs the result is about."""
-
-    user: Annotated[list[str] | None, typer.Option(metavar="A,B", help="Only jobs of these users; repeatable.")] = None
-    queue: Annotated[list[str] | None, typer.Option(metavar="A,B", help="Only jobs in these queues; repeatable.")] = (
-        None
-    )
-    account: Annotated[
-        list[str] | None, typer.Option(metavar="A,B", help="Only jobs of these accounts; repeatable.")
-    ] = None
-    state: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="A,B",
-            autocompletion=complete.states,
-            help="Only jobs in these states (completed, failed, killed ...); repeatable.",
-        ),
-    ] = None
-    gpus: Annotated[
-        str | None, typer.Option(metavar="A..B", help="Only jobs with this many GPUs: 4, 4..8, ..1 or 8.. .")
-    ] = None
-    since: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Only jobs submitted at or after this ISO date or time, on the log's clock."),
-    ] = None
-    until: Annotated[str | None, typer.Option(metavar="TIME", help="Only jobs submitted before this date or time.")] = (
-        None
-    )
-
-    def parsed(self) -> JobFilter:
-        """The filter that they make.
-
-        Raises:
-            UsageError: one of them makes no sense.
-        """
-        from gpuctl.core.job_filter import parse
-
-        return parse(
-            user=self.user or (), queue=self.queue or (), account=self.account or (), state=self.state or (),
-            gpus=self.gpus, since=self.since, until=self.until,
-        )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class LogReading:
-    """How logs are read, and which cluster of a store."""
-
-    cluster: ClusterOption = None
-    timezone: LogTimezoneOption = None
-    log_format: LogFormatOption = None
-    columns: LogColumnsOption = None
-    delimiter: DelimiterOption = None
+declare(
+    LogReading,
+    cluster=ClusterOption,
+    timezone=LogTimezoneOption,
+    log_format=LogFormatOption,
+    columns=LogColumnsOption,
+    delimiter=DelimiterOption,
+)
+declare(
+    Site,
+    job_logs=JobLogsOption,
+    signatures=SignaturesOption,
+    learned=LearnedOption,
+    quotas=QuotasOption,
+    racks=RacksOption,
+    borrow_below=BorrowBelowOption,
+    map=MapOption,
+    unit=UnitOption,
+    swf_unit=SwfUnitOption,
+    gpus_per_node=GpusPerNodeOption,
+)
+declare(
+    GpuFigures,
+    idle_after=typer.Option(metavar="MIN", min=0, help="A GPU counts as idle from this many minutes at 0 %."),
+    min_coverage=typer.Option(
+        metavar="SHARE", min=0, max=1, help="Share of a job's GPU-time that samples must cover for figures of it."
+    ),
+    correct_clocks=typer.Option(
+        help="Move samples of nodes whose clocks differ from the scheduler's; auto: on strong evidence."
+    ),
+)
+declare(
+    Charging,
+    prices=typer.Option(
+        metavar="FILE",
+        help="Prices for the tables charges...: CSV with gpu_type,price_per_gpu_hour and, as needed, account,from,to.",
+    ),
+    charge_timezone=typer.Option(
+        metavar="ZONE", help="Zone in which months of charges begin. Default: that of the log."
+    ),
+    forgive=typer.Option(
+        metavar="A,B", help="Do not charge attempts that ended in these states, e.g. node_fail,preempted."
+    ),
+)
+declare(
+    Reliability,
+    window=typer.Option(
+        metavar="B:A",
+        help="Times before and after an attempt's end in which a node event or XID counts as its cause. "
+        "Default: 15m:5m; Meta's is 10m:5m.",
+    ),
+    checkpoint_assumed=typer.Option(
+        metavar="TIME", help="Time between checkpoints of runs whose logs show none. Default: 1h."
+    ),
+    sizes=typer.Option(metavar="N,N", help="GPUs of jobs for which mttf_by_size projects, too."),
+    run_key=typer.Option(
+        metavar="name=REGEX", help="Jobs of a user are one run if REGEX, or its first group, matches the same text."
+    ),
+    runs=typer.Option(metavar="FILE", help="CSV with job,run: jobs that are one run."),
+)
+declare(
+    Filters,
+    user=typer.Option(metavar="A,B", help="Only jobs of these users; repeatable."),
+    queue=typer.Option(metavar="A,B", help="Only jobs in these queues; repeatable."),
+    account=typer.Option(metavar="A,B", help="Only jobs of these accounts; repeatable."),
+    state=typer.Option(
+        metavar="A,B",
+        autocompletion=complete.states,
+        help="Only jobs in these states (completed, failed, killed ...); repeatable.",
+    ),
+    gpus=typer.Option(metavar="A..B", help="Only jobs with this many GPUs: 4, 4..8, ..1 or 8.. ."),
+    since=typer.Option(
+        metavar="TIME", help="Only jobs submitted at or after this ISO date or time, on the log's clock."
+    ),
+    until=typer.Option(metavar="TIME", help="Only jobs submitted before this date or time."),
+)
 
 
 @dataclass(frozen=True)
@@ -517,10 +404,10 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
             flat.append(parameter.replace(annotation=kind, kind=inspect.Parameter.KEYWORD_ONLY))
             continue
         groups[name] = kind
-        field_hints = get_type_hints(kind, include_extras=True)
+        annotations = offered(kind)
         flat += [
             inspect.Parameter(
-                one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=field_hints[one.name]
+                one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=annotations[one.name]
             )
             for one in fields(kind)
         ]
@@ -535,3 +422,15 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     run.__annotations__ = {one.name: one.annotation for one in flat}
     del vars(run)["__wrapped__"]
     return run
+
+
+def offered(kind: type) -> dict[str, Any]:
+    """By field of a record of options, its annotation for Typer: its own, or its type with what was declared of it."""
+    annotated: Any = Annotated
+    hints = get_type_hints(kind, include_extras=True)
+    for name, how in _DECLARED.get(kind, {}).items():
+        hints[name] = annotated[hints[name], how] if isinstance(how, typer.models.OptionInfo) else how
+    unknown = [name for name, hint in hints.items() if get_origin(hint) is not Annotated]
+    if unknown:
+        raise LookupError(f"{kind.__name__}.{unknown[0]}: not declared as an option")
+    return hints

@@ -13,15 +13,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol, TextIO
 
-from gpuctl.cli.common import message
 from gpuctl.cli.output_format import OutputFormat
 from gpuctl.core.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gpuctl.cli.common import Settings
     from gpuctl.cli.options import AnswerOptions
+    from gpuctl.cli.settings import Settings
     from gpuctl.core.results import Analysis
     from gpuctl.reports.screens.model import Screen
     from gpuctl.reports.terminal.printer import Painter
@@ -172,7 +171,7 @@ def announce_written(places: Iterable[Path | None], given: Settings) -> None:
     """Say on stderr what was written."""
     for place in places:
         if place is not None:
-            message(f"wrote {place}", quiet=given.quiet)
+            given.tell(f"wrote {place}")
 
 
 def check_tables(wanted: Sequence[str] | None, known: Sequence[str]) -> None:

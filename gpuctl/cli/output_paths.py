@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuctl.cli.inputs import is_store
 from gpuctl.core.errors import UsageError
 from gpuctl.core.path_checks import is_file
+from gpuctl.services.inputs import is_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

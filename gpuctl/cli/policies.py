@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuctl.cli.common import message, named_to_check, print_json, print_table, print_violations, settings, visible
+from gpuctl.cli.common import message, named_to_check, print_json, print_table, print_violations, visible
 from gpuctl.cli.options import PlainJsonOption
+from gpuctl.cli.settings import settings
 from gpuctl.core.errors import GpuctlError
 
 if TYPE_CHECKING:

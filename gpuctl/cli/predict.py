@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from gpuctl.cli.common import message, named_to_check, print_json, print_table, print_violations, settings, visible
+from gpuctl.cli.common import message, named_to_check, print_json, print_table, print_violations, visible
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.keep import keep, keeping_place
 from gpuctl.cli.options import (
@@ -17,7 +17,6 @@ from gpuctl.cli.options import (
     ClusterOption,
     CumulativeOption,
     KeepOption,
-    LogReading,
     NotesOption,
     PlainJsonOption,
     grouped,
@@ -25,12 +24,14 @@ from gpuctl.cli.options import (
 from gpuctl.cli.output import announce_written, command_line, print_result
 from gpuctl.cli.output_format import OutputFormat
 from gpuctl.cli.output_paths import check_outputs
+from gpuctl.cli.settings import settings
 from gpuctl.core.errors import ExitCode, GpuctlError, UsageError
+from gpuctl.services.options import LogReading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gpuctl.cli.common import Settings
+    from gpuctl.cli.settings import Settings
     from gpuctl.core.results import Analysis
     from gpuctl.reports.screens.model import Screen
 
@@ -83,8 +84,8 @@ def runtime(
     """Predict run times from a job's storage traffic, from other jobs of its training model, or from history."""
     given = settings(context)
     shape = answer.shape(given, ["predictions"])
-    from gpuctl.cli.profiles import RuntimeOptions, predict_runtime
     from gpuctl.reports.screens.predict import runtime_screen
+    from gpuctl.services.predictions import RuntimeOptions, predict_runtime
 
     check_outputs(context, {"--output": answer.output})
     place = keeping_place(keep_as, paths or [], db)
@@ -242,8 +243,8 @@ def wait(
     if slurm_conf and not (every and paths):
         raise UsageError("--slurm-conf is for --all, with accounting", hint="give accounting or a store, and --all")
     check_outputs(context, {"--output": answer.output})
-    from gpuctl.cli.waits import OneJob, Queue, Source, predict_wait
     from gpuctl.reports.screens.predict import wait_screen
+    from gpuctl.services.waits import OneJob, Queue, Source, predict_wait
 
     request = None if every else OneJob(gpus, nodes, limit, queue, user, at) if jobs is None else jobs
     live = None if squeue is None else Queue(squeue, None if sinfo is None else str(sinfo), taken)
@@ -281,8 +282,8 @@ def _write(
     if shape is not OutputFormat.JSON:
         print_result(result, shape, output, None, given, screen=screen_of(result), notes=notes)
         return
-    from gpuctl.cli.profiles import promised
     from gpuctl.reports.export.document import document
+    from gpuctl.services.predictions import promised
 
     text = "".join(document(result, result.tables, (), promised(result)))
     if output is None:

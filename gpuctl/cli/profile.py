@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuctl.cli.common import message, settings
+from gpuctl.cli.common import message
 from gpuctl.cli.options import IntervalOption
+from gpuctl.cli.settings import settings
 from gpuctl.core.errors import InputError, UsageError
 
 if TYPE_CHECKING:

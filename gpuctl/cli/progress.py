@@ -30,6 +30,7 @@ class Bar:
     """
 
     def __init__(self, *, wanted: bool = True, color: bool = True, steps: bool = False) -> None:
+        self._quiet = not wanted
         self._wanted = wanted and sys.stderr.isatty()
         self._color = color
         self._steps = steps
@@ -75,7 +76,7 @@ class Bar:
 
     def tell(self, text: str) -> None:
         """Print a line for the user, which stays, and show that this is what goes on."""
-        message(text)
+        message(text, quiet=self._quiet)
         self._what, self._total, self._done = visible(text.partition(" (")[0]), None, 0
         self._show()
 

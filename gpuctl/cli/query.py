@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from gpuctl.cli import complete
-from gpuctl.cli.common import message, named_to_check, print_json, print_table, print_violations, settings, visible
+from gpuctl.cli.common import message, named_to_check, print_json, print_table, print_violations, visible
 from gpuctl.cli.options import FormatOption, OutputOption, PlainJsonOption, SetOption, parameter_values
 from gpuctl.cli.output import command_line, for_people, print_result
 from gpuctl.cli.output_format import OutputFormat, chosen_format
+from gpuctl.cli.settings import settings
 from gpuctl.core.errors import ExitCode, GpuctlError, UsageError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from gpuctl.cli.common import Settings
+    from gpuctl.cli.settings import Settings
     from gpuctl.core.results import Analysis
     from gpuctl.queries.catalogue import Query
     from gpuctl.store.views import View
@@ -64,7 +65,7 @@ def query(  # noqa: PLR0917 - Typer passes options by name
             frame, more = _first_rows(found)
             print_result(_as_result(frame), shape, output, ["query"], given, notes=False, paged=True)
             if more:
-                message(f"only the first {MOST_SHOWN:,} rows are shown; --format csv prints all", quiet=given.quiet)
+                given.tell(f"only the first {MOST_SHOWN:,} rows are shown; --format csv prints all")
             return
         write = partial(_write, found, (shape or OutputFormat.TSV).value, given)
         if output is None:
@@ -195,7 +196,7 @@ def analyses(
     elif name is None:
         rows = [(q.name, q.section, visible(q.title), _kinds(q), visible(q.origin)) for q in found]
         print_table(("table", "section", "title", "chart", "from"), rows, color=options.color, wide="title")
-        message(_OTHERS, quiet=options.quiet)
+        options.tell(_OTHERS)
     else:
         print_table(
             ("column", "unit", "what it is"),

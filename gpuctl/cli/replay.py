@@ -4,32 +4,35 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuctl.cli.common import message, settings
+from gpuctl.cli.common import message
 from gpuctl.cli.keep import keep, keeping_place, traces_db
-from gpuctl.cli.options import Filters, TableOptions, grouped
+from gpuctl.cli.options import TableOptions, grouped
 from gpuctl.cli.output import announce_written, command_line, for_people, print_result
-from gpuctl.cli.replay_options import Comparison, Failing, Inputs, Places, Policies, Rules
-from gpuctl.cli.replay_tables import SECTIONS, TABLES
+from gpuctl.cli.replay_options import Places
+from gpuctl.cli.replay_tables import SECTIONS, SWEEP_TABLES, TABLES
+from gpuctl.cli.settings import settings
 from gpuctl.core.errors import ExitCode, UsageError
+from gpuctl.services.options import Comparison, Failing, Filters, Inputs, Policies, Rules
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpuctl.cli.common import Settings
-    from gpuctl.cli.experiment import ExperimentOptions
-    from gpuctl.cli.replay_inputs import Source
-    from gpuctl.cli.unchanged import Before
+    from gpuctl.cli.settings import Settings
     from gpuctl.core.notes import Note
     from gpuctl.core.results import Analysis
-    from gpuctl.replay.inputs.calibration import Calibration
     from gpuctl.replay.models.records import Outcome
     from gpuctl.reports.screens.model import Screen
+    from gpuctl.services.replays import Prepared
+
+_CELLS = "cells"
+"""Where below --parquet a sweep keeps what is done."""
+_SLURM = "slurm"
+"""Where below --parquet jobs of Slurm leave what they print."""
 
 
 @grouped
@@ -54,57 +57,47 @@ def replay(
     ] = None,
 ) -> None:
     """Replay jobs under other policies, with more load or on other nodes, and compare waits and completion times."""
-    from gpuctl.cli import experiment, unchanged
-    from gpuctl.cli.policy_choice import checked_baseline
+    from gpuctl.replay.results.settings import policy_notes
+    from gpuctl.replay.run import ReplayInterrupted
+    from gpuctl.services import replays
+    from gpuctl.services.replay_inputs import gantt_window
+    from gpuctl.services.replay_plan import plan
 
     given = settings(context)
     shape = shown.shape(given)
-    calibration, (names, varied, paths, inputs, rules, compared) = configured(
-        chosen, inputs, rules, compared, paths or [], failing=failing
-    )
-    baseline = checked_baseline(compared.baseline, names)
+    planned = plan(paths or [], chosen, inputs, rules, compared, failing=failing)
+    compared, several = planned.compared, planned.varied.several
     places.check(context, shown)
     shown = _with_gantt(shown, compared, drawing=for_people(shape, shown.output))
-    if varied.several:
-        experiment.refuse(places, compared)
-        inputs = replace(inputs, scale_load=None, add_nodes=None)
+    if several:
+        _refuse(places, compared)
     else:
-        _check_options(compared, shown.table or (), several=len(names) > 1, failing=failing.failures is not None)
-    place = keeping_place(places.keep_as, paths, inputs.db)
-    from gpuctl.cli.replay_inputs import by_traits, gantt_window, read
-    from gpuctl.replay.results.settings import policy_notes
-
-    inputs = replace(inputs, db=traces_db(paths, inputs.db, places.keep_as))
-    models = models_of(rules) | {"failures": experiment.failures_of(failing, varied)}
-    read_in = read(
-        paths, inputs, filters.parsed(), rules, tuple(chosen.slurm_conf or ()), given,
-        names=names, quotas=None if calibration is None else calibration.quotas, failing=models["failures"] is not None,
-    )  # fmt: skip
-    source, models = by_traits(read_in, models, names)
+        _check_options(
+            compared, shown.table or (), several=len(planned.names) > 1, failing=failing.failures is not None
+        )
+    db = planned.inputs.db
+    place = keeping_place(places.keep_as, planned.paths, db)
+    db = traces_db(planned.paths, db, places.keep_as)
+    ready = replays.prepare(replace(planned, inputs=replace(planned.inputs, db=db)), filters.parsed(), given)
+    source = ready.source
     window = gantt_window(compared.gantt, source.workload)
     first = for_people(shape, shown.output) and not (compared.section or shown.table or shown.every)
     notes = _print_notes([*source.workload.notes, *source.cluster.notes], quiet=given.quiet or first)
-    if varied.several:
-        was = unchanged.for_cells(
-            source, names, models, known=calibration, wanted=compared.unchanged,
-            run=partial(_run, jobs=compared.jobs, given=given),
-        )  # fmt: skip
-        experiment.answer(source, names, models, varied, was, rules, compared, places, shown, baseline, given)
+    if several:
+        _print_sweep(ready, places, shown, given)
         return
-    models["seed"] = varied.seeds[0]
-    outcomes, missing = _run(source, names, models, jobs=compared.jobs, given=given)
-    if missing:
+    missing: list[str] = []
+    try:
+        outcomes = replays.run(ready, given)
+    except ReplayInterrupted as stop:
+        outcomes, missing = stop.outcomes, stop.missing
         message(f"gpuctl: interrupted; not done: {', '.join(missing)}" + ("" if outcomes else "; nothing was done"))
         if not outcomes:
-            raise typer.Exit(ExitCode.INTERRUPTED)
-        baseline = baseline if baseline in {o.policy for o in outcomes} else None
+            raise typer.Exit(ExitCode.INTERRUPTED) from None
     notes += _print_notes(policy_notes(outcomes), quiet=given.quiet or first)
-    before = unchanged.before(
-        source, names, models, outcomes, known=calibration, wanted=compared.unchanged and not missing,
-        run=partial(_run, jobs=compared.jobs, given=given),
-    )  # fmt: skip
-    result = result_of(
-        outcomes, source, baseline, compared, window, was=before, seed=varied.seeds[0],
+    before = replays.compare(ready, outcomes, given, wanted=not missing)
+    result = replays.result(
+        ready, outcomes, before, command=command_line(), window=window,
         tables=None if places.whole else _wanted(compared, shown, first=first, drawing=for_people(shape, shown.output)),
     )  # fmt: skip
     _tell_unfinished(outcomes, given)
@@ -122,17 +115,55 @@ def replay(
         raise typer.Exit(ExitCode.BAD_INPUT)
 
 
-def configured(
-    chosen: Policies, inputs: Inputs, rules: Rules, compared: Comparison, paths: list[Path], *, failing: Failing
-) -> tuple[Calibration | None, ExperimentOptions]:
-    """What the options, an experiment's file and a calibration say together."""
-    from gpuctl.cli import experiment, unchanged
+def _print_sweep(ready: Prepared, places: Places, shown: TableOptions, given: Settings) -> None:
+    """Replay every combination, print the result and write the files that are asked for.
 
-    chosen, rules, calibration = unchanged.with_calibration(chosen, rules)
-    options = experiment.experiment_of(chosen, inputs, rules, compared, paths, failing=failing)
-    if calibration is not None and chosen.experiment is not None:
-        options = options._replace(names=unchanged.in_file(options.names, calibration, chosen.experiment))
-    return calibration, options
+    Raises:
+        UsageError: no such table.
+        Exit: Ctrl-C; a message says what was kept.
+    """
+    from gpuctl.core.suggestions import meant
+    from gpuctl.replay.experiments.run import CellFolder
+    from gpuctl.services.sweeps import SweepInterrupted, sweep
+    from gpuctl.spread.engine import parse
+
+    compared, folder = ready.plan.compared, places.parquet
+    engine = parse(compared.engine, compared.jobs, None if folder is None else folder / _SLURM)
+    bad = next((name for name in shown.table or () if name not in SWEEP_TABLES), None)
+    if bad is not None:
+        raise UsageError(f"an experiment has no table {bad!r}", hint=meant(bad, SWEEP_TABLES))
+    cells = None if folder is None else CellFolder(folder / _CELLS)
+    try:
+        found = sweep(ready, given, engine=engine, command=command_line(), cells=cells)
+    except SweepInterrupted as stop:
+        lost = "and lost; with --parquet DIR they are saved"
+        where = "and saved: run the same command again for the rest" if cells else lost
+        message(f"gpuctl: interrupted; {stop.done:,} of {stop.total:,} replays are done {where}")
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
+    places.write_tables(found, given)
+    shape = shown.shape(given)
+    screen = None
+    if for_people(shape, shown.output) and not (shown.table or shown.every):
+        from gpuctl.reports.screens.experiments import screen as screen_of
+
+        screen = screen_of(found)
+    print_result(found, shape, shown.output, shown.table, given, screen=screen, notes=shown.notes, paged=shown.every)
+    announce_written((*places.all, shown.output), given)
+    if ready.source.failed:
+        raise typer.Exit(ExitCode.BAD_INPUT)
+
+
+def _refuse(places: Places, compared: Comparison) -> None:
+    """Refuse what one replay can have and many cannot."""
+    for option, value in (
+        ("--store", places.store), ("--decisions", places.decisions), ("--keep", places.keep_as),
+        ("--against", compared.against), ("--section", compared.section), ("--gantt", compared.gantt),
+    ):  # fmt: skip
+        if value is not None:
+            raise UsageError(
+                f"{option} requires one replay per policy; several values of an option make an experiment",
+                hint="omit it, or give one value per option",
+            )
 
 
 def _there(shown: TableOptions, result: Analysis) -> list[str] | None:
@@ -183,64 +214,6 @@ def _check_options(compared: Comparison, tables: Sequence[str], *, several: bool
         raise UsageError(f"--warmup {compared.warmup:g}: expected a share of the jobs, at least 0 and less than 1")
 
 
-def models_of(rules: Rules) -> dict[str, Any]:
-    """The rules as `gpuctl.replay.run.replay` takes them, their files read.
-
-    Raises:
-        UsageError: one of them makes no sense.
-    """
-    from gpuctl.replay.models.resources import parse_resources
-    from gpuctl.replay.models.speed import parse_time_slice, read_pairs
-
-    return {
-        "overhead": rules.overhead,
-        "placement": rules.placement and rules.placement.value,
-        "limits": rules.limits,
-        "mode": rules.mode and rules.mode.value,
-        "resources": parse_resources(rules.resources),
-        "pairs": None if rules.pair_speeds is None else read_pairs(rules.pair_speeds),
-        "time_slice": parse_time_slice(rules.time_slice),
-        "skip_unplaceable": rules.skip_unplaceable,
-    }
-
-
-def _run(
-    source: Source,
-    names: list[tuple[str, dict[str, str]]],
-    models: dict[str, Any],
-    *,
-    jobs: int | None,
-    given: Settings,
-) -> tuple[list[Outcome], list[str]]:
-    """The outcomes, and the policies that Ctrl-C left undone."""
-    from gpuctl.cli.progress import Bar
-    from gpuctl.replay.run import ReplayInterrupted
-    from gpuctl.replay.run import replay as run
-
-    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
-
-        def at(ended: Sequence[int], size: int, seconds: Sequence[float]) -> None:
-            each = zip(names, ended, seconds, strict=True)
-            share = [f"{name} {k / size:.0%} day {s / 86_400:,.1f}" for (name, _), k, s in each if s > 0 and k < size]
-            more = f" +{len(share) - 2}" if len(share) > 2 else ""
-            bar.at(", ".join(share[:2]) + more or "replaying", sum(ended), size * len(names))
-
-        try:
-            outcomes = run(
-                source.workload,
-                source.cluster,
-                names,
-                rates=source.rates,
-                processes=jobs,
-                progress=at,
-                notify=lambda text: None if given.quiet else bar.tell(text),
-                **models,
-            )
-        except ReplayInterrupted as stop:
-            return stop.outcomes, stop.missing
-    return outcomes, []
-
-
 def _wanted(compared: Comparison, shown: TableOptions, *, first: bool, drawing: bool) -> Sequence[str] | None:
     """The tables to make; None for all."""
     if first:
@@ -252,50 +225,6 @@ def _wanted(compared: Comparison, shown: TableOptions, *, first: bool, drawing: 
     from gpuctl.reports.terminal.pictures import drawn_from
 
     return [*shown.table, *(drawn_from(shown.table) if drawing else ())]
-
-
-def result_of(
-    outcomes: list[Outcome],
-    source: Source,
-    baseline: str | None,
-    compared: Comparison,
-    window: tuple[float, float] | None,
-    *,
-    was: Before,
-    seed: int,
-    tables: Sequence[str] | None,
-) -> Analysis:
-    """Return the tables of replays, with what they are compared with and how they were set up."""
-    from gpuctl import __version__
-    from gpuctl.core.notes import literal
-    from gpuctl.replay.results.tables import result
-
-    found = result(
-        outcomes,
-        source.workload,
-        source.cluster,
-        baseline=baseline,
-        against_recorded=compared.against is not None,
-        command=command_line(),
-        version=__version__,
-        warmup=compared.warmup,
-        sources=source.sources,
-        tables=tables,
-        window=window,
-        unchanged=was.unchanged,
-        own=was.own,
-        traced=source.traced,
-        failure_seed=seed,
-    )
-    found = replace(found, settings=found.settings | {"locality": literal(source.locality)} | source.chosen)
-    sections = compared.section
-    if not sections:
-        return found
-    return replace(
-        found,
-        tables=tuple(t for t in found.tables if t.section in sections),
-        sections=tuple(s for s in found.sections if s[0] in sections),
-    )
 
 
 def _tell_unfinished(outcomes: list[Outcome], given: Settings) -> None:

@@ -15,3 +15,6 @@ TABLES = (
 
 SHORT_FILES = {"replay_jobs": "jobs", "replay_summary": "summary"}
 """Tables whose files --parquet and --csv call by a shorter name; other programs read them."""
+
+SWEEP_TABLES = ("experiments_summary", "experiments", "replay_failures")
+"""Tables of replays with several values of an option."""

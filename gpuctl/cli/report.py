@@ -11,22 +11,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuctl.cli.common import message, settings
-from gpuctl.cli.options import Filters, TableOptions, grouped
+from gpuctl.cli.common import message
+from gpuctl.cli.options import TableOptions, grouped
 from gpuctl.cli.output import announce_written, command_line, for_people, print_result
 from gpuctl.cli.output_paths import check_outputs
+from gpuctl.cli.settings import settings
 from gpuctl.core.errors import ExitCode, UsageError
+from gpuctl.services.options import Filters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpuctl.cli.common import Settings
     from gpuctl.cli.output_format import OutputFormat
-    from gpuctl.cli.report_inputs import Selection
+    from gpuctl.cli.settings import Settings
     from gpuctl.core.notes import Note
     from gpuctl.core.results import Analysis
     from gpuctl.reports.privacy.anonymise import Pseudonyms
     from gpuctl.reports.report import Part
+    from gpuctl.services.report_inputs import Selection
 
 
 @grouped
@@ -122,7 +124,7 @@ def report(
         return
     if not paths:
         raise UsageError("nothing to report", hint="name results written with --json, a trace store, or logs")
-    from gpuctl.cli.report_inputs import Selection, gather, strangers
+    from gpuctl.services.report_inputs import Selection, gather, strangers
 
     pseudonyms = _pseudonyms(anonymise_key, anonymise=anonymise, queues=anonymise_queues)
     if list_kept:
@@ -153,7 +155,7 @@ def report(
         summary = summarize(parts, conditions, before, command)
         screen = screen_of(parts, summary) if for_people(shape, output) and not (table or shown.every) else None
         for warning in () if screen else summary.warnings:
-            message(f"Warning: {warning}", quiet=given.quiet)
+            given.tell(f"Warning: {warning}")
         _write(parts, summary, html, markdown, junit)
         from gpuctl.reports.terminal.pictures import of_results
 
@@ -180,8 +182,8 @@ def _write_user(  # noqa: PLR0917 - what the command was given
     """Write the page of one user, for each cluster with jobs of that user."""
     from gpuctl.cli.output import print_screen
     from gpuctl.cli.output_format import OutputFormat
-    from gpuctl.cli.report_inputs import gather
     from gpuctl.reports.screens.user import TABLES, screen
+    from gpuctl.services.report_inputs import gather
 
     found = [one.analysis for one in gather(paths, replace(chosen, tables=TABLES), given)]
     if html is not None or shape not in {None, OutputFormat.TABLE}:
@@ -205,7 +207,7 @@ def _listed(paths: Sequence[Path], command: str, *, hidden: bool) -> Analysis:
     Raises:
         UsageError: names are to be hidden, or something is no store.
     """
-    from gpuctl.cli.inputs import is_store
+    from gpuctl.services.inputs import is_store
     from gpuctl.store.inventory import listing
 
     if hidden:

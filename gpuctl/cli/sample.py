@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuctl.cli.common import message, print_json, print_table, settings
+from gpuctl.cli.common import message, print_json, print_table
 from gpuctl.cli.live import check_timeout
 from gpuctl.cli.options import IntervalOption, PlainJsonOption
+from gpuctl.cli.settings import settings
 from gpuctl.core.errors import UsageError
 
 if TYPE_CHECKING:

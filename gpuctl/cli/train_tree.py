@@ -6,15 +6,15 @@ from typing import Annotated
 
 import typer
 
-from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.options import AnswerOptions, RuleDepthOption, RuleRowsOption, RulesOption, TableOption, grouped
 from gpuctl.cli.output import check_tables, command_line, print_answer
 from gpuctl.cli.output_paths import check_outputs
-from gpuctl.cli.replay import models_of
-from gpuctl.cli.replay_options import Inputs, Rules
+from gpuctl.cli.replay_options import Places  # noqa: F401 - declares the options of a replay
+from gpuctl.cli.settings import settings
 from gpuctl.cli.train import LearntPathsArgument, ModelOption, train
 from gpuctl.core.errors import ExitCode, UsageError
+from gpuctl.services.options import Inputs, Rules
 
 __all__ = ["train"]
 
@@ -48,14 +48,13 @@ def tree(
     shape = answer.shape(given, table)
     if not 0.05 <= test_share <= 0.95:
         raise UsageError(f"--test-share {test_share:g}: expected a share from 0.05 to 0.95")
-    from gpuctl.cli.policy_choice import policies
-    from gpuctl.cli.progress import Bar
-    from gpuctl.cli.replay_inputs import by_traits, read
     from gpuctl.core.job_filter import JobFilter
     from gpuctl.predictors import card
     from gpuctl.replay.policies import find
     from gpuctl.replay.run import Models, start_simulation
     from gpuctl.research.learn import imitation, imitation_tables
+    from gpuctl.services.policy_choice import policies
+    from gpuctl.services.replay_inputs import by_traits, read
 
     check_tables(table, imitation_tables.TABLES)
     names = policies([teacher], param or [], {})
@@ -64,12 +63,12 @@ def tree(
     preempts = find(names[0][0])(names[0][1]).preempts
     card.check_place(model)
     check_outputs(context, {"--output": answer.output})
-    source, models = by_traits(read(paths or [], inputs, JobFilter(), rules, (), given), models_of(rules), names)
+    source, models = by_traits(read(paths or [], inputs, JobFilter(), rules, given), rules.models(), names)
     skip = models.pop("skip_unplaceable")
     models["seed"] = _seed(rules.seed)
     for each in (*source.workload.notes, *source.cluster.notes):
-        message(f"note: {each}", quiet=given.quiet)
-    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+        given.tell(f"note: {each}")
+    with given.progress() as bar:
         wanted = Models(rates=source.rates, **models)
         simulation = start_simulation(source.workload, source.cluster, names[0], wanted, skip_unplaceable=skip)
         found = imitation.watch(

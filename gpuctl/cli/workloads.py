@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuctl.cli.common import settings
-from gpuctl.cli.inputs import check_there, opened_with
 from gpuctl.cli.options import (
     AnswerOptions,
     FormatOption,
     JobSeedOption,
     JsonOption,
-    LogReading,
     LogsStoreOption,
     MapOption,
-    Site,
     SwfUnitOption,
     TableOption,
     grouped,
@@ -27,15 +24,17 @@ from gpuctl.cli.options import (
 from gpuctl.cli.output import announce_written, check_tables, command_line, print_answer, print_result
 from gpuctl.cli.output_format import chosen_format
 from gpuctl.cli.output_paths import check_outputs
+from gpuctl.cli.settings import settings
 from gpuctl.cli.train import LearntPathsArgument
 from gpuctl.core.errors import ExitCode, UsageError
+from gpuctl.services.inputs import rows_of
+from gpuctl.services.options import LogReading, Site
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpuctl.cli.common import Settings
+    from gpuctl.cli.settings import Settings
     from gpuctl.core.notes import Note
-    from gpuctl.core.results import SourceInfo
     from gpuctl.workloads.jobs import Jobs
     from gpuctl.workloads.quality import Score
     from gpuctl.workloads.synth import Model
@@ -162,6 +161,7 @@ def fit(
         raise UsageError(f"--capacity {capacity:g}: expected at least 1")
     from gpuctl.predictors import card
     from gpuctl.workloads import quality, tables
+    from gpuctl.workloads.jobs import from_store
 
     check_tables(table, tables.TABLES)
     if model is not None:
@@ -169,7 +169,10 @@ def fit(
     check_outputs(context, {"--output": answer.output})
     sizes, units = _units(unit or ())
     site = Site(map=columns_map, unit=units, swf_unit=swf_unit)
-    trace, sources, failed = _read(paths or [], db, logs, given, unit=sizes, site=site)
+    trace, sources, failed = rows_of(
+        paths or [], db, logs, given, partial(from_store, unit=sizes), expected="logs, a trace store, or a CSV of jobs",
+        doing="fit", site=site,
+    )  # fmt: skip
     if capacity is not None:
         trace = replace(trace, capacity=capacity, capacity_from="given")
     made = _load(check) if check is not None else _fit(trace, method, near, arrivals, anonymous=anonymous)
@@ -320,14 +323,13 @@ def _load(place: Path) -> Model:
 
 def _compare(model: Model, trace: Jobs, seeds: int, load: float | None, given: Settings) -> list[Score]:
     """Compare jobs of several seeds with the trace; without a load no replays."""
-    from gpuctl.cli.progress import Bar
     from gpuctl.workloads import quality, replay_check
     from gpuctl.workloads.synth import Synthesis, synthesize
 
     drawn = [synthesize(model, Synthesis(trace.count, seed)) for seed in range(seeds)]
     found = quality.scores(trace, drawn)
     if load is not None:
-        with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+        with given.progress() as bar:
             waits = replay_check.scores(
                 trace, drawn, max(int(trace.capacity), 1), load, lambda done: bar.at("replays", round(100 * done), 100)
             )
@@ -342,17 +344,3 @@ def _comparison_notes(seeds: int, load: float | None) -> dict[str, Note]:
     if load is not None:
         notes["load of the replays"] = note("{load:.2f}", load=load)
     return notes
-
-
-def _read(
-    paths: list[Path], db: Path | None, logs: LogReading, given: Settings, *, unit: str | None, site: Site
-) -> tuple[Jobs, tuple[SourceInfo, ...], bool]:
-    """The jobs, the files that they came from, and whether something of them could not be read."""
-    check_there(paths, "logs, a trace store, or a CSV of jobs")
-    from gpuctl.store.database import Store
-    from gpuctl.store.sources import read_sources
-    from gpuctl.workloads.jobs import from_store
-
-    with opened_with(logs, paths, db, given, "fit", site=site) as (path, name, report), Store(path) as store:
-        jobs = from_store(store, name, unit)
-        return jobs, read_sources(store, jobs.name), report is not None and report.failed

@@ -283,19 +283,14 @@ def job_filter(where: Mapping[str, str | Sequence[str]] | None) -> JobFilter:
         UsageError: a key or value makes no sense.
     """
     from gpuctl.core.errors import UsageError
-    from gpuctl.core.job_filter import NAMES, parse
     from gpuctl.core.suggestions import meant
+    from gpuctl.services.options import Filters, record_of
 
-    lists, single = (*NAMES, "state"), ("gpus", "since", "until")
-    options: dict[str, Any] = {}
-    for key, value in (where or {}).items():
-        if key not in {*lists, *single}:
-            raise UsageError(f"where: no filter {key!r}", hint=meant(key, [*lists, *single]))
-        if key in lists:
-            options[key] = [value] if isinstance(value, str) else list(value)
-        else:
-            options[key] = str(value)
-    return parse(**options)
+    names = [*Filters.__dataclass_fields__]
+    unknown = next((key for key in where or {} if key not in names), None)
+    if unknown is not None:
+        raise UsageError(f"where: no filter {unknown!r}", hint=meant(unknown, names))
+    return record_of(Filters, where or {}).parsed()
 
 
 def _site(

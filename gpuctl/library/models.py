@@ -52,34 +52,35 @@ def train(
         >>> scores.tables[0]
         'runtime_predictors'
     """
-    from gpuctl.cli import train as commands
-    from gpuctl.cli.common import Settings
-    from gpuctl.cli.options import LogReading as Reading
+    from gpuctl.library.progress import NOTEBOOK
     from gpuctl.library.result import Result
     from gpuctl.predictors import card
+    from gpuctl.services.options import LogReading as Logs
+    from gpuctl.services.options import record_of
 
     if kind not in {"runtime", "wait", "overhead"}:
         raise UsageError(f"train: no kind {kind!r}", hint="runtime, wait or overhead")
-    command, given, folder = f"gpuctl.train {kind}", Settings(quiet=True), Path(model)
+    command, folder = f"gpuctl.train {kind}", Path(model)
     card.check_place(folder)
+    unknown = sorted(set(reading) - set(Logs.__dataclass_fields__))
+    if unknown:
+        raise UsageError(f"{', '.join(unknown)}: not an option of training", hint="gpuctl.open reads such logs")
+    logs = record_of(Logs, reading)
     with ExitStack() as stack:
         paths = input_paths(source, stack)
-        names = Reading.__dataclass_fields__
-        unknown = sorted(set(reading) - set(names))
-        if unknown:
-            raise UsageError(f"{', '.join(unknown)}: not an option of training", hint="gpuctl.open reads such logs")
-        logs = Reading(**{key: value for key, value in reading.items() if key in names})  # type: ignore[arg-type]
         if kind == "overhead":
-            from gpuctl.cli.profiles import train_overhead
+            from gpuctl.services.predictions import train_overhead
 
-            found, _ = train_overhead(paths, folder, given, db=None, cluster=logs.cluster, command=command)
+            found, _ = train_overhead(paths, folder, NOTEBOOK, db=None, cluster=logs.cluster, command=command)
         elif kind == "wait":
-            from gpuctl.cli.waits import Source, train_wait
+            from gpuctl.services.waits import Source, train_wait
 
-            found, _ = train_wait(Source(paths, None, logs), folder, _or(test_share, 0.25), given, command)
+            found, _ = train_wait(Source(paths, None, logs), folder, _or(test_share, 0.25), NOTEBOOK, command)
         else:
-            found, _ = commands.train_runtime(
-                paths, None, logs, folder, given,
+            from gpuctl.services.predictions import train_runtime
+
+            found, _ = train_runtime(
+                paths, None, logs, folder, NOTEBOOK,
                 test_share=_or(test_share, 0.2), quantiles=quantiles, others=(), command=command,
             )  # fmt: skip
     return Result(found)
@@ -153,19 +154,19 @@ class Model:
         return f"<gpuctl model of kind {self.kind} in {self.folder}>"
 
     def _run_times(self, listed: Path) -> pl.DataFrame:
-        from gpuctl.cli.common import Settings
-        from gpuctl.cli.profiles import RuntimeOptions, predict_runtime
+        from gpuctl.library.progress import NOTEBOOK
+        from gpuctl.services.predictions import RuntimeOptions, predict_runtime
 
         options = RuntimeOptions([], listed, (), None, self.folder, None, None, cumulative=False)
-        return predict_runtime(options, Settings(quiet=True), "gpuctl.predict")[0].tables[0].frame
+        return predict_runtime(options, NOTEBOOK, "gpuctl.predict")[0].tables[0].frame
 
     def _waits(self, listed: Path, paths: list[Path]) -> pl.DataFrame:
-        from gpuctl.cli.common import Settings
-        from gpuctl.cli.options import LogReading as Reading
-        from gpuctl.cli.waits import Source, predict_wait
+        from gpuctl.library.progress import NOTEBOOK
+        from gpuctl.services.options import LogReading as Logs
+        from gpuctl.services.waits import Source, predict_wait
 
-        source = Source(paths, None, Reading())
-        return predict_wait(source, self.folder, listed, Settings(quiet=True), "gpuctl.predict")[0].tables[0].frame
+        source = Source(paths, None, Logs())
+        return predict_wait(source, self.folder, listed, NOTEBOOK, "gpuctl.predict")[0].tables[0].frame
 
     def _overheads(self, listed: Path) -> pl.DataFrame:
         import polars as pl

@@ -1,15 +1,20 @@
-"""Shows the progress of long work in a notebook, and nothing anywhere else."""
+"""Shows the progress of long work in a notebook, and nothing anywhere else; warns of faults of the input."""
 
 from __future__ import annotations
 
 import sys
 import time
+import warnings
 from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
+from gpuctl.core.errors import InputError
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from pathlib import Path
+
+    from gpuctl.ingest.pipeline.report import IngestReport, SourceReport
 
 PATIENCE_S = 0.5
 """Work that ends sooner shows nothing."""
@@ -52,9 +57,9 @@ class NotebookProgress:
         self._name, self._done, self._total = what, done, total
         self._show()
 
-    def replayed(self, ended: Sequence[int], size: int, _seconds: Sequence[float]) -> None:
-        """Be at so many ended jobs of each policy, of `size` jobs each."""
-        self.at("replaying", sum(ended), size * len(ended))
+    def tell(self, text: str) -> None:
+        """Show what goes on for some time now."""
+        self.at(text.partition(" (")[0], 0, 0)
 
     def _show(self) -> None:
         now = time.monotonic()
@@ -78,3 +83,42 @@ def in_notebook() -> bool:
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return type(shell).__name__ == "ZMQInteractiveShell"
+
+
+class Notebook:
+    """How services report to a notebook or a script (`gpuctl.services.frontend.Frontend`): nothing is printed."""
+
+    def progress(self, *, steps: bool = True) -> NotebookProgress:
+        """One line below the cell; bytes and steps look alike."""
+        del steps
+        return NotebookProgress()
+
+    def tell(self, text: str, *, fault: bool = False) -> None:
+        """Warn of a fault of the input; results say the rest in their notes."""
+        if fault:
+            warnings.warn(text, stacklevel=2)
+
+    def loaded(self, report: IngestReport, store: Path, *, brief: bool = False) -> None:
+        """Warn of logs that could not be read.
+
+        Raises:
+            InputError: nothing was loaded.
+        """
+        del store, brief
+        faults = [f"  {each.path}: {each.message}" for each in report.sources if each.status == "failed"]
+        faults += [f"  {each.shown}: {each.why}" for each in report.not_read if each.failed]
+        if report.nothing_loaded:
+            others = [f"  {each.path}: {_why(each)}" for each in report.sources if each.status != "failed"]
+            raise InputError("\n".join(["nothing could be loaded:", *[*faults, *others][:12]]))
+        if faults:
+            self.tell("\n".join(["some logs could not be read:", *faults[:12]]), fault=True)
+
+    def interrupted(self, report: IngestReport, store: Path) -> None:
+        """Do nothing: the exception has the report."""
+
+
+NOTEBOOK = Notebook()
+
+
+def _why(source: SourceReport) -> str:
+    return source.message or ", ".join(why for why, _ in source.reasons) or "no rows"

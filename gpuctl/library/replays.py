@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, fields
-from dataclasses import replace as replaced_in
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from gpuctl.core.errors import UsageError
@@ -19,16 +17,12 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from gpuctl.cli.experiment import ExperimentOptions
-    from gpuctl.cli.replay_inputs import Source
     from gpuctl.library.result import Result
     from gpuctl.replay.contract.policy import Policy
     from gpuctl.replay.engine.simulation import Simulation as Running
-    from gpuctl.replay.inputs.calibration import Calibration
-    from gpuctl.replay.models.records import Outcome
+    from gpuctl.services.replays import Prepared
 
 Parameter = str | float | int
-Chosen = list[tuple[str, dict[str, str]]]
 
 
 class ReplayOptions(TypedDict, total=False):
@@ -155,23 +149,20 @@ def replay(
         >>> result.table("replay_summary")["policy"].to_list()
         ['fifo', 'srtf']
     """
-    from gpuctl.cli import unchanged
-    from gpuctl.cli.replay import result_of
+    from gpuctl.library.progress import NOTEBOOK
     from gpuctl.library.result import Result
+    from gpuctl.replay.run import ReplayInterrupted
+    from gpuctl.services import replays
 
     with _prepared(
-        jobs, cluster, policies, [f"{key}={value}" for key, value in (params or {}).items()], options,
-        where=where, scale_load=scale_load, add_nodes=add_nodes, seed=str(seed), baseline=baseline,
-        against_recorded=against_recorded, processes=processes,
+        jobs, cluster, policies, params, options, where=where, scale_load=scale_load, add_nodes=add_nodes, seed=seed,
+        baseline=baseline, against="recorded" if against_recorded else None, processes=processes,
     ) as ready:  # fmt: skip
-        source, models, chosen = ready.source, {**ready.models, "seed": seed}, ready.options
-        outcomes, _ = _run(source, chosen.names, models, processes=ready.processes)
-        before = unchanged.before(
-            source, chosen.names, models, outcomes, known=ready.calibration, wanted=chosen.compared.unchanged,
-            run=lambda *given: _run(*given, processes=ready.processes),
-        )  # fmt: skip
-        found = result_of(outcomes, source, ready.baseline, chosen.compared, None, was=before, seed=seed, tables=None)
-        return Result(replaced_in(found, command="gpuctl.replay"), "replay")
+        outcomes = replays.run(ready, NOTEBOOK)
+        before = replays.compare(ready, outcomes, NOTEBOOK)
+        if before.missing:
+            raise ReplayInterrupted(outcomes, before.missing)
+        return Result(replays.result(ready, outcomes, before, command="gpuctl.replay"), "replay")
 
 
 def sweep(
@@ -218,38 +209,18 @@ def sweep(
         >>> result.table("experiments_summary").height
         4
     """
-    from gpuctl.cli import experiment, unchanged
-    from gpuctl.library.progress import NotebookProgress
+    from gpuctl.library.progress import NOTEBOOK
     from gpuctl.library.result import Result
-    from gpuctl.replay.experiments.run import run as replay_all
+    from gpuctl.services import sweeps
     from gpuctl.spread.engine import parse
 
     if any(isinstance(each, type) for each in policies):
         raise UsageError("a sweep takes policies by name", hint="put the class into a file: FILE.py:CLASS")
-    listed = {
-        key: ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
-        for key, value in (params or {}).items()
-    }
     with _prepared(
-        jobs, cluster, policies, [f"{key}={value}" for key, value in listed.items()], options,
-        where=where, scale_load=",".join(map(str, scale_load)) or None, add_nodes=",".join(map(str, add_nodes)) or None,
-        seed=",".join(map(str, seeds)), baseline=baseline, resample=resample, processes=processes,
-    ) as ready, NotebookProgress() as progress:  # fmt: skip
-        chosen = ready.options
-        if not chosen.varied.several:
-            raise UsageError("nothing varies", hint="several seeds, loads, nodes or values of a parameter")
-        was = unchanged.for_cells(
-            ready.source, chosen.names, ready.models, known=ready.calibration, wanted=chosen.compared.unchanged,
-            run=lambda *given: _run(*given, processes=processes),
-        )  # fmt: skip
-        found = experiment.replayed(
-            ready.source, chosen.names, ready.models, chosen.varied, was, chosen.rules, chosen.compared, ready.baseline,
-            run=lambda base, plan: replay_all(
-                base, plan, None, engine=parse("local", processes),
-                progress=lambda count, size: progress.at("replaying", count, size), notify=lambda _text: None,
-            ),
-            command="gpuctl.sweep",
-        )  # fmt: skip
+        jobs, cluster, policies, params, options, where=where, scale_load=scale_load, add_nodes=add_nodes, seed=seeds,
+        baseline=baseline, resample=resample, processes=processes, several=True,
+    ) as ready:  # fmt: skip
+        found = sweeps.sweep(ready, NOTEBOOK, engine=parse("local", processes), command="gpuctl.sweep")
         return Result(found, "experiments")
 
 
@@ -288,14 +259,11 @@ class Simulation:
     ) -> None:
         from gpuctl.replay.run import Models, start_simulation
 
-        with _prepared(
-            jobs, cluster, [policy], [f"{key}={value}" for key, value in (params or {}).items()], options,
-            seed=str(seed),
-        ) as ready:  # fmt: skip
+        with _prepared(jobs, cluster, [policy], params, options, seed=seed) as ready:
             models = {key: value for key, value in ready.models.items() if key != "skip_unplaceable"}
             self._simulation: Running = start_simulation(
-                ready.source.workload, ready.source.cluster, ready.options.names[0],
-                Models(rates=ready.source.rates, seed=seed, **models),
+                ready.source.workload, ready.source.cluster, ready.plan.names[0],
+                Models(rates=ready.source.rates, **models),
                 skip_unplaceable=options.get("skip_unplaceable", False),
             )  # fmt: skip
 
@@ -335,103 +303,48 @@ class Simulation:
         return int(self._simulation.state.g[0].instants)
 
 
-@dataclass(frozen=True)
-class _Prepared:
-    """Jobs, nodes, policies and rules, ready to be replayed."""
-
-    source: Source
-    models: dict[str, Any]
-    options: ExperimentOptions
-    calibration: Calibration | None
-    baseline: str | None
-    processes: int | None
-
-
 @contextmanager
 def _prepared(
-    jobs: object, cluster: PathOrText | None, policies: Sequence[str | type[Policy]], params: list[str],
-    options: ReplayOptions, *, seed: str, where: Mapping[str, str | Sequence[str]] | None = None,
-    scale_load: float | str | None = None, add_nodes: str | int | None = None, baseline: str | None = None,
-    against_recorded: bool = False, resample: str = "days", processes: int | None = None,
-) -> Iterator[_Prepared]:  # fmt: skip
+    jobs: object, cluster: PathOrText | None, policies: Sequence[str | type[Policy]],
+    params: Mapping[str, Parameter | Sequence[Parameter]] | None, options: ReplayOptions, *,
+    where: Mapping[str, str | Sequence[str]] | None = None, processes: int | None = None,
+    several: bool = False, **more: object,
+) -> Iterator[Prepared]:  # fmt: skip
     """Read jobs and nodes as the command line does; temporary files live until the end of the context."""
-    from gpuctl.cli.common import Settings
-    from gpuctl.cli.experiment import failures_of
-    from gpuctl.cli.policy_choice import checked_baseline
-    from gpuctl.cli.replay import configured, models_of
-    from gpuctl.cli.replay_inputs import by_traits, read
-    from gpuctl.cli.replay_options import (
-        Against,
-        Comparison,
-        Failing,
-        Inputs,
-        Mode,
-        Placement,
-        Policies,
-        Resample,
-        Rules,
-        Work,
-    )
+    from gpuctl.library.progress import NOTEBOOK
+    from gpuctl.services import replays
+    from gpuctl.services.options import Comparison, Failing, Inputs, Policies, Rules, record_of
+    from gpuctl.services.replay_plan import plan
 
-    enums = {"placement": Placement, "mode": Mode, "work": Work}
-    plain: dict[str, Any] = {key: _choice(enums[key], key, str(value)) if key in enums else value
-                             for key, value in options.items()}  # fmt: skip
-    unknown = sorted(set(plain) - set(ReplayOptions.__annotations__))
+    unknown = sorted(set(options) - set(ReplayOptions.__annotations__))
     if unknown:
         raise TypeError(f"unexpected option {unknown[0]!r}")
-    for key in ("inference_load", "quotas", "racks", "speeds", "pair_speeds", "calibrated"):
-        if key in plain:
-            plain[key] = Path(plain[key])
-    for key in ("failures", "checkpoint", "repair"):
-        if key in plain:
-            plain[key] = str(plain[key])
-    for key in ("yarn_conf", "slurm_conf"):
-        if key in plain:
-            plain[key] = [Path(each) for each in plain[key]]
-
-    def of(kind: type, **more: object) -> Any:
-        names = {field.name for field in fields(kind)}
-        return kind(**{key: value for key, value in plain.items() if key in names}, **more)
-
+    names, local = _named(policies)
+    values: dict[str, Any] = {
+        "cluster": cluster, "policy": names, "jobs": 1 if local else processes,
+        "param": [f"{key}={_listed(value)}" for key, value in (params or {}).items()],
+        **{key: text for key, value in more.items() if (text := _listed(value))}, **options,
+    }  # fmt: skip
     with ExitStack() as stack:
         paths = input_paths(jobs, stack)
-        names, local = _named(policies)
-        chosen = of(Policies, policy=names, param=params)
-        inputs = of(
-            Inputs, cluster=None if cluster is None else str(cluster), scale_load=_text(scale_load),
-            add_nodes=_text(add_nodes),
+        if isinstance(jobs, Trace):
+            values.setdefault("trace_cluster", jobs.cluster)
+        planned = plan(
+            paths, record_of(Policies, values), record_of(Inputs, values), record_of(Rules, values),
+            record_of(Comparison, values), failing=record_of(Failing, values),
         )  # fmt: skip
-        if isinstance(jobs, Trace) and inputs.trace_cluster is None:
-            inputs = replaced_in(inputs, trace_cluster=jobs.cluster)
-        rules = of(Rules, seed=seed, resample=_choice(Resample, "resample", resample))
-        compared = of(Comparison, baseline=baseline, against=Against.RECORDED if against_recorded else None)
-        failing = of(Failing)
-        calibration, found = configured(chosen, inputs, rules, compared, paths, failing=failing)
-        failures = failures_of(failing, found.varied)
-        varying = replaced_in(found.inputs, scale_load=None, add_nodes=None)
-        source = read(
-            paths, varying if found.varied.several else found.inputs, job_filter(where), found.rules,
-            tuple(chosen.slurm_conf or ()), Settings(quiet=True), names=found.names,
-            quotas=None if calibration is None else calibration.quotas, failing=failures is not None,
-        )  # fmt: skip
-        source, models = by_traits(source, {**models_of(found.rules), "failures": failures}, found.names)
-        yield _Prepared(
-            source, models, found, calibration, checked_baseline(baseline, found.names), 1 if local else processes
-        )
+        if several and not planned.varied.several:
+            raise UsageError("nothing varies", hint="several seeds, loads, nodes or values of a parameter")
+        if planned.varied.several and not several:
+            raise UsageError("several values of an option", hint="gpuctl.sweep replays each of them")
+        yield replays.prepare(planned, job_filter(where), NOTEBOOK)
 
 
-def _run(
-    source: Source, names: Chosen, models: dict[str, Any], *, processes: int | None
-) -> tuple[list[Outcome], list[str]]:
-    from gpuctl.library.progress import NotebookProgress
-    from gpuctl.replay.run import replay as run
-
-    with NotebookProgress() as progress:
-        outcomes = run(
-            source.workload, source.cluster, names,
-            rates=source.rates, processes=processes, progress=progress.replayed, **models,
-        )  # fmt: skip
-    return outcomes, []
+def _listed(value: object) -> str:
+    """One value or several as a text, as options have them; empty for none."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return "" if value is None else str(value)
+    return ",".join(map(str, value))
 
 
 def _named(policies: Sequence[str | type[Policy]]) -> tuple[list[str], bool]:
@@ -442,14 +355,3 @@ def _named(policies: Sequence[str | type[Policy]]) -> tuple[list[str], bool]:
         raise UsageError(f"policies={policies!r}: expected a list", hint=f"policies=[{policies!r}]")
     names = [register(each) if inspect.isclass(each) else str(each) for each in policies]
     return names, any(map(inspect.isclass, policies))
-
-
-def _choice(kind: Any, name: str, value: str) -> Any:
-    try:
-        return kind(value)
-    except ValueError:
-        raise UsageError(f"{name}={value!r}", hint=f"one of {', '.join(each.value for each in kind)}") from None
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)

@@ -112,6 +112,6 @@ def report(
 
 
 def _analysis(given: Result | PathOrText) -> Analysis:
-    from gpuctl.cli.report_inputs import read_result
+    from gpuctl.services.report_inputs import read_result
 
     return given._analysis if isinstance(given, Result) else read_result(Path(given))

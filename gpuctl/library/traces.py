@@ -8,17 +8,15 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypedDict, cast
 
-from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
     from typing import Unpack
 
     import polars as pl
 
-    from gpuctl.ingest.core.format import Format
-    from gpuctl.ingest.core.given_gpus import GpusPerNode
     from gpuctl.ingest.pipeline.report import IngestReport
     from gpuctl.store.database import Store
 
@@ -158,30 +156,30 @@ def open(source: object, **reading: Unpack[LogReading]) -> Trace:
         ...     trace.sql("SELECT count(*) AS jobs FROM jobs")["jobs"].to_list()
         [300]
     """
-    from gpuctl.cli.inputs import is_jobs_csv, is_store
+    from gpuctl.library.progress import NOTEBOOK
+    from gpuctl.services.inputs import is_store
+    from gpuctl.services.inputs import opened as open_store
+    from gpuctl.services.options import LogReading as Logs
+    from gpuctl.services.options import Site, record_of
 
-    if not _is_path(source) and not _are_paths(source):
-        return _of_frame(source)
-    paths = paths_of(source)
-    if len(paths) == 1 and is_store(paths[0]):
-        extra = sorted(set(reading) - {"cluster"})
-        if extra:
-            raise UsageError(f"{', '.join(extra)}: {paths[0]} is a trace store, which is already loaded")
-        found = Trace(paths[0], reading.get("cluster"))
-        found.store().close()
-        return found
-    if len(paths) == 1 and not reading and is_jobs_csv(paths[0]):
-        return _of_csv(paths[0])
     owned = ExitStack()
     try:
-        folder = Path(owned.enter_context(tempfile.TemporaryDirectory(prefix="gpuctl-")))
-        report = ingest(paths, folder / "trace.duckdb", **reading)
-        if report.nothing_loaded:
-            raise InputError(_why(report), path=", ".join(map(str, paths)))
-        return Trace(folder / "trace.duckdb", report.cluster, owned)
+        paths = input_paths(source, owned)
+        if is_store(paths[0]) and set(reading) - {"cluster"}:
+            extra = ", ".join(sorted(set(reading) - {"cluster"}))
+            raise UsageError(f"{extra}: {paths[0]} is a trace store, which is already loaded")
+        found = owned.enter_context(
+            open_store(
+                paths, None, record_of(Logs, reading), NOTEBOOK, site=record_of(Site, reading),
+                cumulative=reading.get("cumulative", False),
+            )
+        )  # fmt: skip
+        trace = Trace(found.path, found.cluster, owned)
+        trace.store().close()
     except BaseException:
         owned.close()
         raise
+    return trace
 
 
 def ingest(paths: object, store: PathOrText, **reading: Unpack[LogReading]) -> IngestReport:
@@ -207,28 +205,15 @@ def ingest(paths: object, store: PathOrText, **reading: Unpack[LogReading]) -> I
         >>> report.cluster
         'philly'
     """
-    from gpuctl.analyze.gpu_usage.usage import Options
-    from gpuctl.analyze.telemetry_renewal import renew
-    from gpuctl.ingest.pipeline.load import ingest as load
-    from gpuctl.library.progress import NotebookProgress
+    from gpuctl.library.progress import NOTEBOOK
+    from gpuctl.services import inputs
+    from gpuctl.services.options import LogReading as Logs
+    from gpuctl.services.options import Site, record_of
 
-    formats, log_format, gpus = _formats(reading)
-
-    def then(opened: Store, cluster: str) -> None:
-        renew(opened, cluster, how=Options(), tell=lambda _text: None)
-
-    with NotebookProgress() as progress:
-        return load(
-            paths_of(paths),
-            Path(store),
-            cluster=reading.get("cluster"),
-            timezone=reading.get("timezone"),
-            progress=progress,
-            formats=formats,
-            log_format=log_format,
-            gpus_per_node=gpus,
-            then=then,
-        )
+    logs, site = record_of(Logs, reading), record_of(Site, reading)
+    how = inputs.reading(logs, site, cumulative=reading.get("cumulative", False))
+    with NOTEBOOK.progress() as progress:
+        return inputs.ingest(paths_of(paths), Path(store), logs.cluster, how, NOTEBOOK, progress=progress)
 
 
 def opened(source: object, reading: LogReading) -> AbstractContextManager[Trace]:
@@ -290,29 +275,6 @@ def write_frame(source: object, place: Path, needed: Sequence[str] = JOB_COLUMNS
     return place
 
 
-def _of_frame(source: object) -> Trace:
-    owned = ExitStack()
-    try:
-        folder = Path(owned.enter_context(tempfile.TemporaryDirectory(prefix="gpuctl-")))
-        return _of_csv(write_frame(source, folder / "jobs.csv"), owned)
-    except BaseException:
-        owned.close()
-        raise
-
-
-def _of_csv(path: Path, owned: ExitStack | None = None) -> Trace:
-    from gpuctl.replay.inputs.job_csv import read_jobs
-    from gpuctl.replay.inputs.jobs_store import write_jobs
-
-    owned = owned or ExitStack()
-    try:
-        place = Path(owned.enter_context(tempfile.TemporaryDirectory(prefix="gpuctl-"))) / "jobs.duckdb"
-        return Trace(place, write_jobs(place, read_jobs(path), path), owned)
-    except BaseException:
-        owned.close()
-        raise
-
-
 def _frame(source: object) -> pl.DataFrame:
     import polars as pl
 
@@ -333,32 +295,3 @@ def _is_path(source: object) -> bool:
 
 def _are_paths(source: object) -> bool:
     return isinstance(source, (list, tuple)) and bool(source) and all(map(_is_path, source))
-
-
-def _formats(reading: LogReading) -> tuple[tuple[Format, ...], str | None, GpusPerNode | None]:
-    """The formats to choose from, the format of files given by name, and the GPUs of nodes."""
-    from gpuctl.ingest.core.given_gpus import read_gpus_per_node
-    from gpuctl.ingest.pipeline.registry import formats_for, with_named
-    from gpuctl.ingest.traces.mapped import NAME, column_mapping
-
-    mapped = column_mapping(list(reading.get("map", ())), list(reading.get("unit", ())))
-    formats = formats_for(
-        reading.get("columns"),
-        delimiter=reading.get("delimiter"),
-        cumulative=reading.get("cumulative", False),
-        job_logs=list(reading.get("job_logs", ())),
-        signatures=[Path(each) for each in reading.get("signatures", ())],
-        mapped=mapped,
-        swf_unit=reading.get("swf_unit"),
-    )
-    formats, log_format = with_named(reading.get("log_format") or (NAME if mapped is not None else None), formats)
-    gpus = reading.get("gpus_per_node")
-    return formats, log_format, None if gpus is None else read_gpus_per_node(str(gpus))
-
-
-def _why(report: IngestReport) -> str:
-    def reasons() -> Iterator[str]:
-        for source in report.sources:
-            yield f"  {source.path}: {source.message or ', '.join(why for why, _ in source.reasons) or 'no rows'}"
-
-    return "\n".join(["nothing could be loaded:", *list(reasons())[:12]])

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 from rich.cells import cell_len
 
-from gpuctl.cli.report_inputs import read_result
 from gpuctl.core.errors import ExitCode
 from gpuctl.ingest.pipeline.detect import Finding, survey
 from gpuctl.ingest.pipeline.registry import all_formats
@@ -28,6 +27,7 @@ from gpuctl.reports.screens import analysis as screens
 from gpuctl.reports.screens.draw import print_screen
 from gpuctl.reports.terminal.pictures import of_analysis
 from gpuctl.reports.terminal.printer import print_analysis
+from gpuctl.services.report_inputs import read_result
 from gpuctl.store.database import Store
 from tests.cli_runner import run_command
 from tests.example_files import example_files

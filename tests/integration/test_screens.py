@@ -19,13 +19,13 @@ from gpuctl.analyze import bad_machines, delay_table, failure_table, registry
 from gpuctl.analyze.options import Options
 from gpuctl.analyze.run import analyze
 from gpuctl.cli.main import app
-from gpuctl.cli.report_inputs import read_result
 from gpuctl.core.job_filter import JobFilter
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.reports.cell_text import between
 from gpuctl.reports.report import labelled, summarize
 from gpuctl.reports.screens import analysis, clusters, predict, replay, report
 from gpuctl.reports.screens.draw import print_screen
+from gpuctl.services.report_inputs import read_result
 from gpuctl.store.database import Store
 from tests.result_tables import table_of
 from tests.unit.reports.fakes import HOSTILE

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuctl.cli.report_inputs import read_result
 from gpuctl.reports.screens import experiments, replay
 from gpuctl.reports.screens.model import Line
+from gpuctl.services.report_inputs import read_result
 
 if TYPE_CHECKING:
     import subprocess

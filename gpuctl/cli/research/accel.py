@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli.command import start
-from gpuctl.cli.common import message, settings
+from gpuctl.cli.common import message
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.options import (
     AnswerOptions,
@@ -23,15 +23,16 @@ from gpuctl.cli.options import (
 from gpuctl.cli.output import announce_written, check_tables, command_line, print_result, write_directory, write_text
 from gpuctl.cli.output_format import OutputFormat, chosen_format
 from gpuctl.cli.output_paths import check_outputs
+from gpuctl.cli.settings import settings
 from gpuctl.core.errors import ExitCode, InputError, UsageError
 
 if TYPE_CHECKING:
-    from gpuctl.cli.common import Settings
-    from gpuctl.cli.progress import Bar
+    from gpuctl.cli.settings import Settings
     from gpuctl.core.results import SourceInfo
     from gpuctl.research.accel.costs import Machine
     from gpuctl.research.accel.recorded import Arrivals
     from gpuctl.research.accel.requests import Requests
+    from gpuctl.services.frontend import Progress
 
 RequestsArgument = Annotated[
     Path,
@@ -123,15 +124,15 @@ def simulate(
     machine = machine_for(system, tables, kinds)
     found, notes = compare.loaded(names, machine)
     stream = read_requests(requests, machine)
-    with command.progress() as bar:
-        announce(bar, command.given, machine, stream)
+    with command.given.progress() as bar:
+        announce(bar, machine, stream)
         outcomes = compare.run(names, found, machine, stream, rules, bar.at)
     result = of_results.result(
         outcomes, stream, machine, rules, log=log is not None, command=command_line(),
         sources=(_source(requests, len(stream)),), warnings=tuple(notes),
     )  # fmt: skip
     for each in notes:
-        command.note(each)
+        command.given.tell(f"note: {each}")
     if log is not None:
         from gpuctl.core.file_io import write_atomically
         from gpuctl.reports.export.files import write_tables
@@ -201,7 +202,7 @@ def generate(  # noqa: PLR0917 - Typer passes options by name
     arrivals = None if recorded is None else _recorded(recorded, cluster, service, n, given)
     count = n if arrivals is None else len(arrivals.times_us)
     if count < n:
-        message(f"note: the trace has {count:,} requests, not {n:,}", quiet=given.quiet)
+        given.tell(f"note: the trace has {count:,} requests, not {n:,}")
     made = streams.generate(machine, some, count, load, seed, burst=burst, recorded=arrivals)
     if shape in {None, OutputFormat.CSV} and not given.spreadsheet:
         write_text(streams.csv_of(made, machine), output)
@@ -243,7 +244,7 @@ def list_tables(
     for each in wrong:
         message(f"wrong: {each}")
     if check:
-        message(f"{costs.path}: {len(wrong)} violations", quiet=command.given.quiet)
+        command.given.tell(f"{costs.path}: {len(wrong)} violations")
     if wrong:
         raise typer.Exit(ExitCode.CHECK_FAILED)
 
@@ -261,25 +262,24 @@ def machine_for(system: str, tables: Path | None, kinds: Path | None) -> Machine
     return machine_of(wanted, read_costs(tables), kinds)
 
 
-def announce(bar: Bar, given: Settings, machine: Machine, *streams: Requests) -> None:
+def announce(bar: Progress, machine: Machine, *streams: Requests) -> None:
     """Report that the simulator is compiled, if it has to be."""
     from gpuctl.research.accel.simulate import is_ready
 
-    if not is_ready(machine, streams) and not given.quiet:
+    if not is_ready(machine, streams):
         bar.tell("compiling the simulator (once; some 5 s)")
 
 
 def _recorded(path: Path, cluster: str | None, service: str | None, count: int, given: Settings) -> Arrivals:
     if not path.exists():
         raise InputError("no such file or directory", path=str(path), hint="name a log of requests, or a trace store")
-    from gpuctl.cli.inputs import opened
     from gpuctl.research.accel.recorded import read_arrivals
+    from gpuctl.services.inputs import opened
+    from gpuctl.services.options import LogReading
     from gpuctl.store.database import Store
 
-    with opened([path], None, cluster, given, timezone=None, columns=None, doing="draw from") as (
-        place, name, _,
-    ), Store(place) as store:  # fmt: skip
-        return read_arrivals(store, name, service, count)
+    with opened([path], None, LogReading(cluster), given, doing="draw from") as found, Store(found.path) as store:
+        return read_arrivals(store, found.cluster, service, count)
 
 
 def _period(period: float | None) -> float:

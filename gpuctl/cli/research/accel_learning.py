@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gpuctl.cli.command import start
-from gpuctl.cli.common import message, settings
 from gpuctl.cli.options import AnswerOptions, CsvOption, ParquetOption, TableOption, TrainingFolderOption, grouped
 from gpuctl.cli.output import announce_written, check_tables, command_line
 from gpuctl.cli.research.accel import (
@@ -21,6 +20,7 @@ from gpuctl.cli.research.accel import (
     announce,
     machine_for,
 )
+from gpuctl.cli.settings import settings
 from gpuctl.cli.train import ModelOption
 from gpuctl.core.errors import UsageError
 
@@ -80,7 +80,6 @@ def train(  # noqa: PLR0917 - Typer passes options by name
         raise UsageError(f"--minutes {minutes:g}: expected a number from 0 to 10000")
     if algorithm is Algorithm.DDPG:
         need_learn()
-    from gpuctl.cli.progress import Bar
     from gpuctl.predictors import card
     from gpuctl.research.accel import training
     from gpuctl.research.accel.requests import models_of
@@ -88,8 +87,8 @@ def train(  # noqa: PLR0917 - Typer passes options by name
     card.check_place(model)
     machine = machine_for(system, tables, None)
     some = tuple(models_of(models, machine))
-    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
-        announce(bar, given, machine)
+    with given.progress() as bar:
+        announce(bar, machine)
         if algorithm is Algorithm.DDPG:
             from gpuctl.research.accel import ddpg
 
@@ -104,7 +103,7 @@ def train(  # noqa: PLR0917 - Typer passes options by name
                 progress=lambda done, of: bar.at("training", done, of),
             )  # fmt: skip
     card.save_folder(model, training.KIND, about, files)
-    message(f"trained for {cpu_s:.0f} s of CPU", quiet=given.quiet)
+    given.tell(f"trained for {cpu_s:.0f} s of CPU")
     announce_written((model,), given)
 
 
@@ -145,8 +144,8 @@ def evaluate(
     policy, _ = saved.load(model, "relmas", len(machine.system.kinds))
     evaluation = scoring.Evaluation(wanted, streams, n, _models(models, about, machine, models_of), seed)
     scoring.check_unseen(about, evaluation)
-    with command.progress() as bar:
-        announce(bar, command.given, machine)
+    with command.given.progress() as bar:
+        announce(bar, machine)
         scores = scoring.run(machine, policy, evaluation, bar.at)
     result = of_results.evaluated(
         scores, machine, evaluation, about, saved.curve_of(model), command=command_line(),

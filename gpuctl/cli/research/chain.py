@@ -11,25 +11,26 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli.command import start
-from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
-from gpuctl.cli.inputs import check_there, opened_with
-from gpuctl.cli.options import AnswerOptions, LogReading, LogsStoreOption, ParquetOption, TableOption, grouped
+from gpuctl.cli.options import AnswerOptions, LogsStoreOption, ParquetOption, TableOption, grouped
 from gpuctl.cli.output import announce_written, check_tables, command_line
+from gpuctl.cli.settings import settings
 from gpuctl.cli.train import ModelOption
 from gpuctl.core.errors import ExitCode, UsageError
+from gpuctl.services.inputs import rows_of
+from gpuctl.services.options import LogReading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gpuctl.cli.command import Command
-    from gpuctl.cli.common import Settings
-    from gpuctl.cli.progress import Bar
+    from gpuctl.cli.settings import Settings
     from gpuctl.compiled.jit import Loop
     from gpuctl.core.results import Analysis, SourceInfo
     from gpuctl.research.chain.episode import Pair
     from gpuctl.research.chain.log import Log
     from gpuctl.research.chain.trial import Evaluation
+    from gpuctl.services.frontend import Progress
 
     Reader = Callable[[], tuple[Log, tuple[SourceInfo, ...], bool]]
 
@@ -215,7 +216,6 @@ def train(
     given = settings(context)
     if nodes is None:
         raise UsageError("chain train needs --nodes, of the cluster", hint="docs/research/chain.md has an example")
-    from gpuctl.cli.progress import Bar
     from gpuctl.predictors import card
     from gpuctl.research.chain import evaluate as of_log
     from gpuctl.research.chain import model as of_model
@@ -240,8 +240,8 @@ def train(
         nodes, pair, ("newsvendor",), last, of_log.next_midnight(log.first_start_s) if since is None else since,
         outage_cost, warm_up_s,
     )  # fmt: skip
-    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
-        _announce(bar, given, OF_POLICIES)
+    with given.progress() as bar:
+        _announce(bar, OF_POLICIES)
         about, files = of_model.train(log, evaluation, bar.at, net=net, checkpoint=checkpoint)
     about["sources"] = [{"path": each.path, "sha256": each.sha256} for each in sources]
     card.save_folder(model, of_model.KIND, about, files)
@@ -259,8 +259,8 @@ def _cases(cases: Path, reader: Reader, command: Command) -> tuple[Analysis, boo
     pairs = of_file.read_cases(cases)
     log, sources, failed = reader()
     of_file.check(log, pairs)
-    with command.progress() as bar:
-        _announce(bar, command.given, OF_CASES)
+    with command.given.progress() as bar:
+        _announce(bar, OF_CASES)
         frames = of_file.run(log, pairs, bar.at)
     return case_tables.result(frames, log, command_line(), sources), failed
 
@@ -310,16 +310,16 @@ def _policies(evaluation: Evaluation, model: Path | None, reader: Reader, comman
     log, sources, failed = reader()
     if evaluation.from_s < 0:
         evaluation = replace(evaluation, from_s=of_log.next_midnight(log.first_start_s))
-    with command.progress() as bar:
-        _announce(bar, command.given, OF_POLICIES)
+    with command.given.progress() as bar:
+        _announce(bar, OF_POLICIES)
         frames = of_log.run(log, evaluation, bar.at, saved)
     return tables.result(frames, evaluation, log, command_line(), sources), failed
 
 
-def _announce(bar: Bar, given: Settings, loops: Sequence[Loop]) -> None:
+def _announce(bar: Progress, loops: Sequence[Loop]) -> None:
     from gpuctl.research.chain.episode import must_compile
 
-    if must_compile(loops) and not given.quiet:
+    if must_compile(loops):
         bar.tell("compiling the simulator (once; about 10 s)")
 
 
@@ -336,13 +336,10 @@ def _read(
     paths: list[Path], db: Path | None, logs: LogReading, given: Settings, *, doing: str = "evaluate"
 ) -> tuple[Log, tuple[SourceInfo, ...], bool]:
     """The jobs, their files, and whether a part of the input could not be read."""
-    check_there(paths, "Slurm accounting, or a trace store")
     from gpuctl.research.chain.log import from_store
-    from gpuctl.store.database import Store
-    from gpuctl.store.sources import read_sources
 
-    with opened_with(logs, paths, db, given, doing) as (path, name, report), Store(path) as store:
-        log = from_store(store, name)
-        for each in log.notes:
-            message(f"note: {each}", quiet=given.quiet)
-        return log, read_sources(store, log.name), report is not None and report.failed
+    expected = "Slurm accounting, or a trace store"
+    log, sources, failed = rows_of(paths, db, logs, given, from_store, expected=expected, doing=doing)
+    for each in log.notes:
+        given.tell(f"note: {each}")
+    return log, sources, failed

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli.command import start
-from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.options import AnswerOptions, grouped
 from gpuctl.cli.output import command_line
 from gpuctl.cli.research.chain import chain, check_cost
+from gpuctl.cli.settings import settings
 from gpuctl.core.errors import ExitCode, InputError, UsageError
 
 __all__ = ["chain"]
 
 if TYPE_CHECKING:
-    from gpuctl.cli.common import Settings
+    from gpuctl.cli.settings import Settings
     from gpuctl.research.chain.queue_now import QueuedJob
     from gpuctl.research.chain.runner import Runner
 
@@ -91,7 +91,7 @@ def _queue(squeue: str, at: float | None, timeout: float, given: Settings) -> tu
         cut = sum(job.cut for job in queue)
         if cut:
             text = f"note: {squeue} lists only the first tasks (...) of {cut:,} arrays; the other tasks are not counted"
-            message(text, quiet=given.quiet)
+            given.tell(text)
         return queue, second, None
     from gpuctl.research.chain.slurm_calls import Slurm, check_environment
     from gpuctl.research.chain.submission_rule import ACCRUE
@@ -101,7 +101,7 @@ def _queue(squeue: str, at: float | None, timeout: float, given: Settings) -> tu
     try:
         accrues = ACCRUE in slurm.priority_flags()
     except InputError as error:
-        message(f"note: {error.message}", quiet=given.quiet)
+        given.tell(f"note: {error.message}")
         return slurm.queue(), int(time.time()), None
     return slurm.queue(), int(time.time()), accrues
 
@@ -147,7 +147,7 @@ def run(  # noqa: PLR0917 - Typer passes options by name
     with Journal(_journal(path, journal), spec.name, dry=dry_run) as log:
         runner = Runner(
             spec, slurm, log, submission_rule(spec, trained, slurm), time.time, settle, dry_run,
-            lambda text: message(text, quiet=given.quiet),
+            given.tell,
         )  # fmt: skip
         _drive(runner, interval, once=dry_run, given=given)
         stopped = log.state.over and log.state.events[-1]["event"] == "stopped"
@@ -171,7 +171,7 @@ def _drive(runner: Runner, interval: float, *, once: bool, given: Settings) -> N
             if once:
                 raise
             pause = min(2 * pause, max(interval, 600.0))
-            message(f"Slurm does not answer, asking again in {pause:.0f} s: {error.message}", quiet=given.quiet)
+            given.tell(f"Slurm does not answer, asking again in {pause:.0f} s: {error.message}")
         time.sleep(pause)
 
 

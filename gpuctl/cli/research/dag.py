@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli.command import start
-from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.options import AnswerOptions, JobSeedOption, ParquetOption, TableOption, grouped
 from gpuctl.cli.output import announce_written, check_tables, command_line
 from gpuctl.cli.output_paths import check_outputs
+from gpuctl.cli.settings import settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,11 +112,11 @@ def import_(
     found = imported.read(path)
     _write(found.jobs, output)
     used = found.rows - sum(found.left_out.values())
-    message(f"{found.rows:,} rows: {used:,} stages of {len(found.jobs):,} jobs", quiet=given.quiet)
+    given.tell(f"{found.rows:,} rows: {used:,} stages of {len(found.jobs):,} jobs")
     for why, rows in found.left_out.items():
-        message(f"left out: {rows:,} rows {why}", quiet=given.quiet)
+        given.tell(f"left out: {rows:,} rows {why}")
     if found.raised:
-        message(f"note: {found.raised:,} stages took 0 s by the file, and are given 1 ms", quiet=given.quiet)
+        given.tell(f"note: {found.raised:,} stages took 0 s by the file, and are given 1 ms")
     announce_written((output,), given)
 
 
@@ -165,7 +165,7 @@ def simulate(
     policies = parse(policy, None if limit is None else Limit(limit.value), patch)
     jobs = of_file.read(path)
     outcomes = {}
-    with command.progress() as bar:
+    with command.given.progress() as bar:
         for one in policies:
             outcomes[one.name] = of_jobs.simulate(
                 jobs, one, executors=executors, delay_ms=delay, logged=log is not None,

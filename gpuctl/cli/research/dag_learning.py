@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from gpuctl.cli.command import start
-from gpuctl.cli.common import settings
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.options import (
     AnswerOptions,
@@ -36,6 +35,7 @@ from gpuctl.cli.research.dag import (
     Weigh,
     dag,
 )
+from gpuctl.cli.settings import settings
 from gpuctl.cli.train import ModelOption
 from gpuctl.core.errors import UsageError
 
@@ -94,7 +94,6 @@ def distil(
     """Distil a tree of a few rules from a teacher, and measure how often it decides like the teacher."""
     given = settings(context)
     shape = answer.shape(given, table)
-    from gpuctl.cli.progress import Bar
     from gpuctl.predictors import card
     from gpuctl.research.dag import distil as of_teacher
     from gpuctl.research.dag import tables, training
@@ -110,7 +109,7 @@ def distil(
     )
     wanted = training.TrainingSets(train, rounds, jobs, _loads(load), seed, test)
     start_s = time.process_time()
-    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+    with given.progress() as bar:
         made = training.run(task, wanted, paths or [], bar.at)
     training.save(model, task, made)
     result = tables.distilled(
@@ -198,7 +197,7 @@ def evaluate(
     policies = parse(policy, None if limit is None else Limit(limit.value), patch)
     setting = of_seeds.Setting(_loads(load), _seeds(seed), jobs, executors, delay)
     training.check_unseen(policies, setting.seeds)
-    with command.progress() as bar:
+    with command.given.progress() as bar:
         found = of_seeds.run(setting, policies, bar.at)
         fidelity = training.fidelity_of(policies, setting, bar.at)
     result = tables.evaluated(setting, found, fidelity, policies, command_line())

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli.command import start
-from gpuctl.cli.common import message, settings
+from gpuctl.cli.common import message
 from gpuctl.cli.examples import WithExamples
-from gpuctl.cli.inputs import check_there, is_jobs_csv, opened_with
 from gpuctl.cli.options import (
     AnswerOptions,
-    LogReading,
     LogsStoreOption,
     ParquetOption,
     TableOption,
@@ -24,12 +22,15 @@ from gpuctl.cli.options import (
 )
 from gpuctl.cli.output import announce_written, check_tables, command_line, for_people, print_result, write_directory
 from gpuctl.cli.output_paths import check_outputs
+from gpuctl.cli.settings import settings
 from gpuctl.cli.train import LearntPathsArgument, ModelOption
 from gpuctl.core.errors import ExitCode, InputError, UsageError
+from gpuctl.services.inputs import check_there, is_jobs_csv, opened
+from gpuctl.services.options import LogReading
 
 if TYPE_CHECKING:
     from gpuctl.cli.command import Command
-    from gpuctl.cli.common import Settings
+    from gpuctl.cli.settings import Settings
     from gpuctl.core.results import Analysis
     from gpuctl.replay.models.records import Workload
     from gpuctl.research.deferrable.conversion import Trace
@@ -167,7 +168,7 @@ def simulate(
             "no such file or directory", path=str(capacity), hint="name a folder written by deferrable convert"
         )
     case = read_case(capacity, jobs, season)
-    with command.progress() as bar:
+    with command.given.progress() as bar:
         ran = run(case, policies, evict.value, limit_s=time_limit, progress=bar.at)
     name = capacity.resolve().name if capacity.is_dir() else capacity.name
     result = tables.result(case, ran, evict.value, name, command_line())
@@ -203,7 +204,7 @@ def generate(  # noqa: PLR0917 - Typer passes options by name
 
     case = make(CaseSettings(seed, load, days, gpus, on_demand))
     write_case(case, output)
-    message(f"{len(case.ids):,} deferrable jobs, {case.horizon:,} slots, {case.total:,} GPUs", quiet=given.quiet)
+    given.tell(f"{len(case.ids):,} deferrable jobs, {case.horizon:,} slots, {case.total:,} GPUs")
     announce_written((output,), given)
 
 
@@ -262,7 +263,6 @@ def train(  # noqa: PLR0917 - Typer passes options by name
     given = settings(context)
     if aux is not None and algo is Algorithm.ES:
         raise UsageError("--aux is for --algo ppo: an evolution strategy has no auxiliary tasks", hint="drop --aux")
-    from gpuctl.cli.progress import Bar
     from gpuctl.predictors import card
     from gpuctl.research.deferrable import training
     from gpuctl.research.deferrable.model import KIND
@@ -283,7 +283,7 @@ def train(  # noqa: PLR0917 - Typer passes options by name
                 "no such folder", path=str(folder), hint="name a folder written by gpuctl deferrable convert"
             )
         lessons = training.of_trace(read_case(folder, None, None))
-    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+    with given.progress() as bar:
 
         def show_progress(done: int, total: int) -> None:
             bar.at("learning", done, total)
@@ -300,7 +300,7 @@ def train(  # noqa: PLR0917 - Typer passes options by name
     card.save_folder(model, KIND, *saved)
     held = [row["held_score"] for row in fitted.curve if "held_score" in row]
     found = f"score on held-out cases: {held[0]:.3f} at first, {max(held):.3f} at best; " if held else ""
-    message(f"{found}{fitted.cpu_s:.0f} CPU seconds", quiet=given.quiet)
+    given.tell(f"{found}{fitted.cpu_s:.0f} CPU seconds")
     announce_written((model,), given)
 
 
@@ -327,7 +327,7 @@ def evaluate(
     check_tables(table, compare.TABLES)
     policies = parse([*compare.RULES, *(f"osdec:{model}" for model in models or ())])
     wanted, cases = _loads(loads), _seeds(seeds)
-    with command.progress() as bar:
+    with command.given.progress() as bar:
         found = compare.compare(policies, wanted, cases, bar.at)
     result = compare.result(found, policies, wanted, cases, command_line())
     command.print(result)
@@ -406,9 +406,9 @@ def _read(
         from gpuctl.replay.inputs.trace import read_trace
         from gpuctl.store.database import Store
 
-        with opened_with(logs, paths, db, given, "replay") as (path, name, report), Store(path) as store:
-            workload, _ = read_trace(store, name, own_cluster=False)
-            failed = report is not None and report.failed
+        with opened(paths, db, logs, given, doing="replay") as found, Store(found.path) as store:
+            workload, _ = read_trace(store, found.cluster, own_cluster=False)
+            failed = found.failed
     for each in workload.notes:
-        message(f"note: {each}", quiet=given.quiet)
+        given.tell(f"note: {each}")
     return trace_of(workload, queues), failed

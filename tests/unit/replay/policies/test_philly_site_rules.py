@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from gpuctl.analyze.site_files import read_quotas, read_racks
-from gpuctl.cli.common import Settings
-from gpuctl.cli.inputs import opened
-from gpuctl.cli.options import Site
+from gpuctl.library.progress import NOTEBOOK
 from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.inputs.trace import read_trace
 from gpuctl.replay.results.comparison import recorded
 from gpuctl.replay.run import replay
+from gpuctl.services.inputs import opened
+from gpuctl.services.options import LogReading
 from gpuctl.store.database import Store
 
 if TYPE_CHECKING:
@@ -103,12 +103,9 @@ def test_a_gang_goes_to_the_fullest_node_or_to_the_first_rack(tmp_path: Path, pl
 def test_the_sample_is_replayed_to_the_second_under_its_own_rules(sample_data: Path) -> None:
     truth = sample_data / "philly" / "truth"
     logs = [sample_data / "philly" / name for name in ("cluster_job_log", "cluster_machine_list")]
-    with opened(
-        logs, None, None, Settings(quiet=True), timezone=None, columns=None, delimiter=None, log_format=None,
-        doing="replay", site=Site(),
-    ) as (path, name, _), Store(path) as store:  # fmt: skip
+    with opened(logs, None, LogReading(), NOTEBOOK, doing="replay") as found, Store(found.path) as store:
         workload, cluster = read_trace(
-            store, name, "sum", quotas=read_quotas(truth / "quotas.csv"), racks=read_racks(truth / "racks.csv")
+            store, found.cluster, "sum", quotas=read_quotas(truth / "quotas.csv"), racks=read_racks(truth / "racks.csv")
         )
     [outcome] = replay(workload, cluster, [("philly", OWN_RULES)], processes=1)
     error = outcome.jobs["start_s"].to_numpy() - recorded(workload)["start_s"].to_numpy()

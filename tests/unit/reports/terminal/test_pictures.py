@@ -23,8 +23,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from gpuctl.cli.common import Settings
 from gpuctl.cli.output import OutputFormat, print_result
+from gpuctl.cli.settings import Settings
 from gpuctl.core.charts import declared
 from gpuctl.core.job_explanation import Explanation, Tried, Wait
 from gpuctl.reports.explain import print_explanation

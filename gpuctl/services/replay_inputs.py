@@ -1,4 +1,4 @@
-"""What ``gpuctl replay`` reads: jobs and nodes from a CSV, a trace store or logs, changed as the options say."""
+"""What a replay reads: jobs and nodes from a CSV, a trace store or logs, changed as the options say."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpuctl.cli.inputs import is_jobs_csv, is_store, opened
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.notes import NamedValue, listed, literal, note, together
 from gpuctl.core.path_checks import exists
+from gpuctl.services.inputs import is_jobs_csv, is_store, opened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
     from typing import Any, Literal
 
-    from gpuctl.cli.common import Settings
-    from gpuctl.cli.replay_options import Inputs, Rules
     from gpuctl.core.job_filter import JobFilter
     from gpuctl.core.notes import Note
     from gpuctl.core.results import SourceInfo
     from gpuctl.replay.models.records import Cluster, Inference, Workload
     from gpuctl.replay.models.speed import SpeedTable
+    from gpuctl.services.frontend import Frontend
+    from gpuctl.services.options import Inputs, Rules
     from gpuctl.store.database import Store
 
 
@@ -78,10 +78,10 @@ class Source:
     changes: tuple[Note, ...] = ()
 
 
-def read(  # noqa: PLR0917 - groups of options, each named once
-    paths: list[Path], inputs: Inputs, wanted: JobFilter, rules: Rules, slurm_conf: tuple[Path, ...], given: Settings,
-    *, names: Sequence[tuple[str, dict[str, str]]] = (), quotas: Mapping[str, float] | None = None,
-    failing: bool = False,
+def read(
+    paths: list[Path], inputs: Inputs, wanted: JobFilter, rules: Rules, frontend: Frontend, *,
+    slurm_conf: tuple[Path, ...] = (), names: Sequence[tuple[str, dict[str, str]]] = (),
+    quotas: Mapping[str, float] | None = None, failing: bool = False,
 ) -> Source:  # fmt: skip
     """Read jobs and nodes.
 
@@ -90,8 +90,8 @@ def read(  # noqa: PLR0917 - groups of options, each named once
         inputs: the options that say what is replayed on what.
         wanted: which of the jobs; the others are as if they had never been submitted.
         rules: those of speeds, run times and resources.
+        frontend: is shown the progress, and told what became of logs.
         slurm_conf: files of Slurm's configuration.
-        given: the global options.
         names: the policies with their parameters: some go by why attempts failed, which takes longer to find out.
         quotas: GPUs of queues of a trace, where --quotas does not say them.
         failing: whether nodes fail in the replay, so that recorded failures of nodes must not count as well.
@@ -119,7 +119,7 @@ def read(  # noqa: PLR0917 - groups of options, each named once
         failing,
     )
     tables = [path for path in paths if inputs.log_format is None and not mapped and is_jobs_csv(path)]
-    source = _from_csv(options, tables) if tables else _from_trace(options, given)
+    source = _from_csv(options, tables) if tables else _from_trace(options, frontend)
     was = _with_quotas(source.unchanged or source, options)
     changes = _changes(options, source, was)
     found = _prepared(source, options, wanted, span)
@@ -288,7 +288,7 @@ def _from_csv(options: _ReplayOptions, tables: list[Path]) -> Source:
     return Source(workload, cluster, sources, *_speeds(options, cluster, "off: a CSV does not record where jobs ran"))
 
 
-def _from_trace(options: _ReplayOptions, given: Settings) -> Source:
+def _from_trace(options: _ReplayOptions, frontend: Frontend) -> Source:
     from gpuctl.analyze.failed_attempts import failed_attempts
     from gpuctl.analyze.options import Options
     from gpuctl.analyze.site_files import read_quotas, read_racks
@@ -310,12 +310,12 @@ def _from_trace(options: _ReplayOptions, given: Settings) -> Source:
         )
     quotas = read_quotas(inputs.quotas) if inputs.quotas else dict(options.quotas)
     racks = read_racks(inputs.racks) if inputs.racks else {}
-    work: Literal["sum", "last", "span"] = inputs.work.value if inputs.work else "sum"
-    with opened(
-        options.paths, inputs.db, inputs.trace_cluster, given,
-        timezone=inputs.timezone, columns=inputs.columns, delimiter=inputs.delimiter, log_format=inputs.log_format,
-        doing="replay", site=inputs.site,
-    ) as (path, name, report), Store(path) as store:  # fmt: skip
+    work = inputs.work or "sum"
+    with (
+        opened(options.paths, inputs.db, inputs.logs, frontend, doing="replay", site=inputs.site) as opening,
+        Store(opening.path) as store,
+    ):
+        name = opening.cluster
         workload, own = read_trace(
             store, name, work, quotas=quotas, racks=racks, own_cluster=inputs.cluster is None,
             resources=options.resources, failures=failed_attempts(store, Options(name)) if options.reasons else None,
@@ -323,7 +323,7 @@ def _from_trace(options: _ReplayOptions, given: Settings) -> Source:
         )  # fmt: skip
         sources = read_sources(store, workload.name)
         before = _own(store, name, work, options, quotas) if inputs.cluster is not None else None
-    failed = report is not None and report.failed
+    failed = opening.failed
     if inputs.cluster is not None:
         workload = forget_placement(workload)
         cluster = _cluster_of_option(options, workload)

@@ -1,28 +1,26 @@
-"""What ``gpuctl replay`` compares changes with: the same replay without them, under the trace's own rules if known."""
+"""What a replay compares changes with: the same replay without them, under the trace's own rules if known."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import typer
-
-from gpuctl.core.errors import ExitCode, UsageError
+from gpuctl.core.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from gpuctl.cli.replay_inputs import Source
-    from gpuctl.cli.replay_options import Policies, Rules
     from gpuctl.core.notes import Note
     from gpuctl.replay.inputs.calibration import Calibration
     from gpuctl.replay.models.records import Outcome
     from gpuctl.replay.results.comparison import Nearness, OwnRules
     from gpuctl.replay.results.settings import Unchanged
+    from gpuctl.services.options import Policies, Rules
+    from gpuctl.services.replay_inputs import Source
 
     Chosen = list[tuple[str, dict[str, str]]]
-    Run = Callable[[Source, Chosen, dict[str, Any]], tuple[list[Outcome], list[str]]]
+    Run = Callable[[Source, Chosen, dict[str, Any]], list[Outcome]]
 
 _OF_RULES = ("placement", "mode")
 """Models that put a rule in place of every policy's own."""
@@ -47,7 +45,7 @@ def with_calibration(chosen: Policies, rules: Rules) -> tuple[Policies, Rules, C
     rules = dataclasses.replace(rules, locality=True) if known.locality and rules.locality is None else rules
     if chosen.experiment is not None:
         return chosen, rules, known
-    names = [name.strip() for text in chosen.policy or () for name in text.split(",") if name.strip()]
+    names = chosen.names
     if not any(find(name).name == known.policy for name in names):
         names.insert(0, known.policy)
     given = chosen.param or []
@@ -112,11 +110,12 @@ def before(
         models: as `gpuctl.replay.run.replay` takes them.
         outcomes: of the replays with the changes.
         known: what was calibrated.
-        run: replays; returns the outcomes and the policies that are not done.
+        run: replays.
         wanted: whether changes are to be compared with their absence.
     """
     from gpuctl.core.notes import together
     from gpuctl.replay.results.settings import Unchanged
+    from gpuctl.replay.run import ReplayInterrupted
 
     was = plain(names, known)
     everywhere = _everywhere(source, models)
@@ -126,7 +125,11 @@ def before(
         own = None if everywhere or params else _own(source, outcomes, known)
         return Before(None, own, [])
     run_again = [each for each, now in zip(was, names, strict=True) if everywhere or each != now]
-    done, missing = run(base, run_again, {**models, **dict.fromkeys(_OF_RULES)})
+    missing: list[str] = []
+    try:
+        done = run(base, run_again, {**models, **dict.fromkeys(_OF_RULES)})
+    except ReplayInterrupted as stop:
+        done, missing = stop.outcomes, stop.missing
     unchanged = Unchanged(tuple(done), base.workload, together(", ", [*everywhere, *params])) if done else None
     again = {outcome.policy for outcome in done}
     rest = [] if everywhere else [outcome for outcome in outcomes if outcome.policy not in again]
@@ -170,11 +173,11 @@ def for_cells(
         names: the policies with their parameters, of those that vary the first value.
         models: as `gpuctl.replay.run.replay` takes them.
         known: what was calibrated.
-        run: replays; returns the outcomes and the policies that are not done.
+        run: replays.
         wanted: whether changes are to be compared with their absence.
 
     Raises:
-        Exit: Ctrl-C.
+        ReplayInterrupted: Ctrl-C.
     """
     from gpuctl.replay.policies import find, label
     from gpuctl.replay.results.comparison import nearness
@@ -185,10 +188,7 @@ def for_cells(
     fitted = [] if known is None else [each for each in was if find(each[0]).name == known.policy]
     own = None
     if base is not None and base.traced and base.own:
-        done, missing = run(base, fitted[:1] or was, models)
-        if missing:
-            raise typer.Exit(ExitCode.INTERRUPTED)
-        own = _own(base, done, known)
+        own = _own(base, run(base, fitted[:1] or was, models), known)
     return ForCells(
         base, models, {label(name): params for name, params in fitted}, everywhere,
         nearness(own) if source.traced else None,

@@ -6,18 +6,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gpuctl.cli.inputs import is_store, opened
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.file_io import read_head
 from gpuctl.core.job_filter import EVERY_JOB, JobFilter
+from gpuctl.services.inputs import is_store, opened
+from gpuctl.services.options import LogReading
 from gpuctl.store.inventory import clusters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from gpuctl.cli.common import Settings
     from gpuctl.core.results import Analysis
+    from gpuctl.services.frontend import Frontend
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class NamedResult:
     read: bool = True
 
 
-def gather(paths: Sequence[Path], wanted: Selection, given: Settings) -> list[NamedResult]:
+def gather(paths: Sequence[Path], wanted: Selection, frontend: Frontend) -> list[NamedResult]:
     """One result a document, those that stores have, and one of all logs together, in the order of the paths.
 
     Of a store all kept results and every cluster's analysis are taken, or those that are wanted by name.
@@ -78,12 +79,13 @@ def gather(paths: Sequence[Path], wanted: Selection, given: Settings) -> list[Na
     found: list[NamedResult] = []
     for path in paths:
         if path in stores:
-            found += _of_store(path, wanted, given)
+            found += _of_store(path, wanted, frontend)
         elif path in documents:
             found.append(NamedResult(None, read_result(path)))
     if logs:
-        with opened(logs, None, None, given, timezone=None, columns=None, doing="report") as (store, name, _):
-            found += _of_store(store, replace(wanted, clusters=(name,) if name else (), only=()), given)
+        with opened(logs, None, LogReading(), frontend, doing="report") as store:
+            names = (store.cluster,) if store.cluster else ()
+            found += _of_store(store.path, replace(wanted, clusters=names, only=()), frontend)
     return found
 
 
@@ -136,10 +138,9 @@ def _is_document(path: Path) -> bool:
         return False
 
 
-def _of_store(path: Path, wanted: Selection, given: Settings) -> list[NamedResult]:
+def _of_store(path: Path, wanted: Selection, frontend: Frontend) -> list[NamedResult]:
     from gpuctl.analyze.options import Options
     from gpuctl.analyze.run import analyze
-    from gpuctl.cli.progress import Bar
     from gpuctl.reports.export.document import parse_document
     from gpuctl.store import saved_results
     from gpuctl.store.database import Store
@@ -155,7 +156,7 @@ def _of_store(path: Path, wanted: Selection, given: Settings) -> list[NamedResul
         documents = [(name, saved_results.read(store, name)) for name in dict.fromkeys(names)]
         found = []
         for name in dict.fromkeys(wanted.clusters if chosen else there):
-            with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+            with frontend.progress() as bar:
                 options = Options(cluster=name, command=wanted.command, filter=wanted.filter, tables=wanted.tables)
                 made = analyze(store, options, bar.at)
             found.append(NamedResult(None, made, read=False))

@@ -1,4 +1,4 @@
-"""What ``gpuctl predict`` and ``gpuctl train overhead`` do: read what they are given, and ask a predictor."""
+"""Models of run times and of what suspending a job costs: trained on logs, saved, and asked."""
 
 from __future__ import annotations
 
@@ -6,22 +6,24 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpuctl.cli.common import message
-from gpuctl.cli.inputs import is_store, opened
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.notes import counted, literal, named, note
 from gpuctl.core.results import Analysis, SourceInfo
 from gpuctl.core.storable_text import storable
+from gpuctl.services.inputs import check_there, is_jobs_csv, is_store, opened
+from gpuctl.services.options import LogReading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from gpuctl.cli.common import Settings
     from gpuctl.ingest.pipeline.input_kinds import Kind
-    from gpuctl.ingest.pipeline.report import IngestReport
+    from gpuctl.predictors.contract import Predictor
     from gpuctl.predictors.job_description import JobDescription
+    from gpuctl.predictors.job_table import JobTable
     from gpuctl.predictors.series import Series
+    from gpuctl.services.frontend import Frontend
+    from gpuctl.services.inputs import Opened
 
 
 PROMISED = {"predictions": "predictions", "overhead": None}
@@ -42,7 +44,7 @@ class RuntimeOptions:
     cumulative: bool
 
 
-def predict_runtime(request: RuntimeOptions, given: Settings, command: str) -> tuple[Analysis, bool]:
+def predict_runtime(request: RuntimeOptions, frontend: Frontend, command: str) -> tuple[Analysis, bool]:
     """Predict the run times of the jobs that the inputs name; also tells whether some input could not be read.
 
     Raises:
@@ -68,19 +70,20 @@ def predict_runtime(request: RuntimeOptions, given: Settings, command: str) -> t
         if shaped:
             input_kinds.check_training(request.jobs, epochs=request.epochs is None and request.model is None)
             paths = [*paths, request.jobs]
-    check_named(paths, [input_kinds.TRAFFIC, input_kinds.TRAINING], cumulative=request.cumulative)
+    _check_named(paths, [input_kinds.TRAFFIC, input_kinds.TRAINING], cumulative=request.cumulative)
     described: list[JobDescription] = []
     profiles: dict[str, Series] = {}
     cluster, failed = "", False
     if paths or request.db is not None or listed is None:
-        with opened(
-            paths, request.db, request.cluster, given, timezone=None, columns=None, doing="predict",
-            cumulative=request.cumulative,
-        ) as (path, name, report), Store(path) as store:  # fmt: skip
-            cluster = store.cluster(request.cluster or name)
+        logs = LogReading(request.cluster)
+        with (
+            opened(paths, request.db, logs, frontend, doing="predict", cumulative=request.cumulative) as opening,
+            Store(opening.path) as store,
+        ):
+            cluster = store.cluster(request.cluster or opening.cluster)
             described, profiles = read_described(store, cluster), read_series(store, cluster)
             sources = tuple({s.path: s for s in (*read_sources(store, cluster), *sources)}.values())
-        failed = fell_short(report, paths)
+        failed = _fell_short(opening, paths, frontend)
     more = [] if listed is None else listed["job"].to_list()
     described += [JobDescription(job) for job in sorted(set(more) - {d.job for d in described} - set(profiles))]
     names = {d.job for d in described} | set(profiles)
@@ -111,8 +114,22 @@ def predict_runtime(request: RuntimeOptions, given: Settings, command: str) -> t
     return result, failed
 
 
+def train_runtime(
+    paths: list[Path], db: Path | None, logs: LogReading, place: Path, frontend: Frontend, *,
+    test_share: float, quantiles: tuple[float, ...], others: Sequence[type[Predictor]], command: str,
+) -> tuple[Analysis, bool]:  # fmt: skip
+    """Learn run times, save the model, and report its scores; also whether some input could not be read."""
+    from gpuctl.predictors import history, history_folder, history_tables
+
+    jobs, sources, failed = _jobs(paths, db, logs, frontend)
+    with frontend.progress() as bar:
+        trained = history.train(jobs, test_share=test_share, quantiles=quantiles, others=others, progress=bar.at)
+    history_folder.save(place, trained.model, history_tables.about(trained, sources))
+    return history_tables.result(trained, sources, command), failed
+
+
 def train_overhead(
-    paths: list[Path], place: Path, given: Settings, *, db: Path | None, cluster: str | None, command: str
+    paths: list[Path], place: Path, frontend: Frontend, *, db: Path | None, cluster: str | None, command: str
 ) -> tuple[Analysis, bool]:
     """Fit what suspensions cost, save the model, and say how well it predicts suspensions that it has not seen.
 
@@ -128,11 +145,12 @@ def train_overhead(
     from gpuctl.store.database import Store
     from gpuctl.store.sources import read_sources
 
-    check_named(paths, [input_kinds.SUSPENSIONS])
-    with opened(paths, db, cluster, given, timezone=None, columns=None, doing="learn from") as (
-        path, name, report,
-    ), Store(path) as store:  # fmt: skip
-        chosen = store.cluster(cluster or name)
+    _check_named(paths, [input_kinds.SUSPENSIONS])
+    with (
+        opened(paths, db, LogReading(cluster), frontend, doing="learn from") as opening,
+        Store(opening.path) as store,
+    ):
+        chosen = store.cluster(cluster or opening.cluster)
         rows, sources = read_suspensions(store, chosen), read_sources(store, chosen)
     fitted = overhead.fit(rows)
     usable, lacking = overhead.usable(rows)
@@ -146,7 +164,7 @@ def train_overhead(
         for name, count in lacking.items()
     )
     for text in notes:
-        message(text, quiet=given.quiet)
+        frontend.tell(text)
     tables = error_tables(usable, population, notes)
     about = {
         "title": "Cost of suspending and resuming a job",
@@ -156,10 +174,10 @@ def train_overhead(
         "source": RECONSTRUCTED,
     }
     save_folder(place, "overhead", about, {"overhead.json": overhead.to_json(fitted)})
-    return analysis_of(named("cluster", chosen), tables, {}, command, sources), fell_short(report, paths)
+    return analysis_of(named("cluster", chosen), tables, {}, command, sources), _fell_short(opening, paths, frontend)
 
 
-def check_named(
+def _check_named(
     paths: Sequence[Path], kinds: Sequence[Kind], *, columns: str | None = None, cumulative: bool = False
 ) -> None:
     """See that every file that the command line names is one that can be read.
@@ -173,17 +191,43 @@ def check_named(
     check_formats([p for p in paths if not is_store(p)], formats_for(columns, cumulative=cumulative), kinds)
 
 
-def fell_short(report: IngestReport | None, paths: Sequence[Path]) -> bool:
+def _jobs(
+    paths: list[Path], db: Path | None, logs: LogReading, frontend: Frontend
+) -> tuple[JobTable, tuple[SourceInfo, ...], bool]:
+    """The jobs, the files that they came from, and whether something of them could not be read."""
+    check_there(paths, "logs, a trace store, or a CSV of jobs")
+    tables = [path for path in paths if logs.log_format is None and is_jobs_csv(path)]
+    if tables:
+        if len(paths) > 1 or db is not None:
+            raise UsageError(f"{tables[0]} is a CSV of jobs; it must be the only input", hint="give no other input")
+        from gpuctl.predictors.job_table import from_jobs
+        from gpuctl.replay.inputs.job_csv import read_jobs
+        from gpuctl.store.sources import jobs_csv
+
+        listed = read_jobs(tables[0])
+        return from_jobs(listed, tables[0]), (jobs_csv(tables[0], listed.size, listed.size),), False
+    from gpuctl.ingest.pipeline.input_kinds import QUEUED
+    from gpuctl.predictors.job_table import from_store
+    from gpuctl.store.database import Store
+    from gpuctl.store.sources import read_sources
+
+    _check_named(paths, [QUEUED], columns=logs.columns)
+    with opened(paths, db, logs, frontend, doing="learn from") as opening, Store(opening.path) as store:
+        jobs = from_store(store, opening.cluster)
+        return jobs, read_sources(store, jobs.name), _fell_short(opening, paths, frontend)
+
+
+def _fell_short(opening: Opened, paths: Sequence[Path], frontend: Frontend) -> bool:
     """Whether something that was named gave no row, or could not be read; what was not told yet is told."""
     from gpuctl.ingest.read.files import clean
 
-    if report is None:
+    if opening.report is None:
         return False
-    rowless = [source for source in report.rowless if source.path in {clean(path) for path in paths}]
+    rowless = [source for source in opening.report.rowless if source.path in {clean(path) for path in paths}]
     for source in rowless:
         if not source.rows_in:
-            message(f"gpuctl: {source.path}: has a header and no rows")
-    return report.failed or bool(rowless)
+            frontend.tell(f"gpuctl: {source.path}: has a header and no rows", fault=True)
+    return opening.failed or bool(rowless)
 
 
 def promised(result: Analysis) -> dict[str, Any]:

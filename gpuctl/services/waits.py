@@ -1,4 +1,4 @@
-"""What ``gpuctl train wait`` and ``gpuctl predict wait`` do: read what they are given, learn, and forecast."""
+"""Models of queue waits: learned from accounting, saved, and asked for forecasts."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpuctl.cli.common import message
-from gpuctl.cli.inputs import check_there, opened_with
-from gpuctl.cli.options import LogReading
 from gpuctl.core.errors import InputError, UsageError
+from gpuctl.services.inputs import rows_of
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from gpuctl.cli.common import Settings
     from gpuctl.core.notes import Note
     from gpuctl.core.results import Analysis, SourceInfo
+    from gpuctl.services.frontend import Frontend
+    from gpuctl.services.options import LogReading
     from gpuctl.waits.queue_log import WaitLog
     from gpuctl.waits.queue_snapshot import Snapshot
 
@@ -58,13 +57,14 @@ class Queue:
     taken_s: float | None = None
 
 
-def train_wait(source: Source, place: Path, test_share: float, given: Settings, command: str) -> tuple[Analysis, bool]:
+def train_wait(
+    source: Source, place: Path, test_share: float, frontend: Frontend, command: str
+) -> tuple[Analysis, bool]:
     """Learn waits, save the model, and say how forecasts fare; also tells whether some input could not be read."""
-    from gpuctl.cli.progress import Bar
     from gpuctl.waits import learn, tables, wait_model_folder
 
-    log, _, sources, failed = _read(source, given)
-    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+    (log, _), sources, failed = _read(source, frontend)
+    with frontend.progress() as bar:
         trained = learn.train(log, test_share, bar.at)
     wait_model_folder.save(place, trained.model, tables.about(trained, sources))
     return tables.result(trained, sources, command), failed
@@ -74,7 +74,7 @@ def predict_wait(
     source: Source,
     place: Path,
     request: OneJob | Path | None,
-    given: Settings,
+    frontend: Frontend,
     command: str,
     *,
     slurm_conf: tuple[Path, ...] = (),
@@ -85,7 +85,7 @@ def predict_wait(
         source: of the accounting, and of the queue of now.
         place: of the model.
         request: the jobs; None: all that wait.
-        given: the global options.
+        frontend: is shown the progress, and told of faults.
         command: the command line.
         slurm_conf: files of the site's configuration, for all that wait; empty: the model's order, on all nodes.
 
@@ -105,7 +105,7 @@ def predict_wait(
     sources: tuple[SourceInfo, ...] = ()
     failed = False
     if source.paths:
-        log, notes, sources, failed = _read(source, given, now)
+        (log, notes), sources, failed = _read(source, frontend, now)
         if log.unit != trained.unit:
             raise InputError(
                 f"jobs of {log.name} are counted in {log.unit}, those that the model learnt from in {trained.unit}",
@@ -113,7 +113,7 @@ def predict_wait(
             )
     else:
         text = "note: no accounting is named, so the past is not known; each forecast uses the job alone"
-        message(text, quiet=given.quiet)
+        frontend.tell(text)
     if request is None and log is not None:
         found, more = pending.of_all(trained, log, now, slurm_conf)
         notes = (*notes, *more)
@@ -192,17 +192,12 @@ def _one(job: OneJob) -> tuple[pl.DataFrame, tuple[SourceInfo, ...]]:
 
 
 def _read(
-    source: Source, given: Settings, queue: Snapshot | None = None
-) -> tuple[WaitLog, tuple[Note, ...], tuple[SourceInfo, ...], bool]:
-    """The jobs, what was found, the files that they came from, and whether something of them could not be read."""
-    check_there(source.paths, "accounting logs, or a trace store")
-    from gpuctl.store.database import Store
-    from gpuctl.store.sources import read_sources
+    source: Source, frontend: Frontend, queue: Snapshot | None = None
+) -> tuple[tuple[WaitLog, tuple[Note, ...]], tuple[SourceInfo, ...], bool]:
+    """The jobs and what was found, the files that they came from, and whether something of them could not be read."""
     from gpuctl.waits.queue_log import from_store
 
-    with (
-        opened_with(source.logs, source.paths, source.db, given, "learn from") as (path, name, report),
-        Store(path) as store,
-    ):
-        log, notes = from_store(store, name, queue)
-        return log, notes, read_sources(store, log.name), report is not None and report.failed
+    return rows_of(
+        source.paths, source.db, source.logs, frontend, lambda store, name: from_store(store, name, queue),
+        expected="accounting logs, or a trace store",
+    )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Which policies ``gpuctl replay`` is asked for, and what is said of each."""
+"""Which policies a replay is asked for, and the parameters of each."""
 
 from __future__ import annotations
 
