@@ -33,8 +33,7 @@ from gpuctl.cli.output import (
     for_people,
     print_result,
     print_screen,
-    write_directory,
-    write_figures,
+    write_files,
 )
 from gpuctl.cli.output_format import OutputFormat
 from gpuctl.cli.output_paths import check_outputs
@@ -203,15 +202,7 @@ def analyze(
         screen = screen_of(result)
     for warning in result.warnings if screen is None else ():
         given.tell(f"Warning: {warning}")
-    if csv is not None:
-        write_directory(result, csv, "csv", given)
-    if parquet is not None:
-        write_directory(result, parquet, "parquet", given)
-    if html is not None:
-        from gpuctl.reports.html import write_html
-
-        write_html(result, html)
-    write_figures(result, figures)
+    write_files(result, given, csv=csv, parquet=parquet, html=html, figures=figures)
     details = shape is OutputFormat.JSON
     names = [*_of_sections(result, section, details=details), *table] if section and table else table or None
     if details and not (names or section or shown.every):

@@ -20,7 +20,7 @@ from gpuctl.cli.options import (
     WindowOption,
     grouped,
 )
-from gpuctl.cli.output import announce_written, check_tables, command_line, for_people, print_result
+from gpuctl.cli.output import announce_written, check_tables, command_line, for_people, print_result, write_files
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.settings import settings
 from gpuctl.core.errors import ExitCode, UsageError
@@ -112,10 +112,7 @@ def calibrate(
     result = replace(tables.result(fit, sources=source.sources, command=command_line()))
     if save is not None:
         save.write_text(fit.calibration.toml(), encoding="utf-8")
-    if html is not None:
-        from gpuctl.reports.html import write_html
-
-        write_html(result, html)
+    write_files(result, given, html=html)
     screen = None
     if for_people(shape, shown.output) and not (shown.table or shown.every):
         from gpuctl.reports.screens.calibrate import screen as screen_of

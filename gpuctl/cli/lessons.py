@@ -23,7 +23,7 @@ from gpuctl.cli.options import (
     TimezoneOption,
     grouped,
 )
-from gpuctl.cli.output import announce_written, check_tables, command_line, for_people, print_result, write_directory
+from gpuctl.cli.output import announce_written, check_tables, command_line, for_people, print_result, write_files
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.settings import settings
 from gpuctl.cli.train import LearntPathsArgument
@@ -90,13 +90,7 @@ def lessons(
         result = _result(found.path, found.cluster, site, (lesson or [], overhead, jobs, reference), given)
     for warning in () if first else result.warnings:
         given.tell(f"Warning: {warning}")
-    for folder, kind in ((csv, "csv"), (parquet, "parquet")):
-        if folder is not None:
-            write_directory(result, folder, "csv" if kind == "csv" else "parquet", given)
-    if html is not None:
-        from gpuctl.reports.html import write_html
-
-        write_html(result, html)
+    write_files(result, given, csv=csv, parquet=parquet, html=html)
     screen = None
     if first:
         from gpuctl.reports.screens.lessons import screen as screen_of

@@ -9,15 +9,16 @@ import shutil
 import subprocess
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol, TextIO
+from typing import TYPE_CHECKING, BinaryIO, Protocol, TextIO
 
 from gpuctl.cli.output_format import OutputFormat
 from gpuctl.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from gpuctl.cli.options import AnswerOptions
     from gpuctl.cli.settings import Settings
@@ -31,19 +32,37 @@ def command_line() -> str:
     return "gpuctl " + shlex.join(sys.argv[1:])
 
 
-def write_directory(result: Analysis, directory: Path, kind: Literal["csv", "parquet"], given: Settings) -> None:
-    """Write every table to a file of its own."""
-    from gpuctl.reports.export.files import write_dir
+def write_files(
+    result: Analysis, given: Settings, *, csv: Path | None = None, parquet: Path | None = None,
+    html: Path | None = None, figures: Path | None = None, files: Mapping[str, str] | None = None,
+) -> None:  # fmt: skip
+    """Write a result to the places that are given.
 
-    write_dir(result, directory, kind, spreadsheet=given.spreadsheet)
+    Args:
+        result: its tables.
+        given: the global options.
+        csv: a folder for a CSV of every table.
+        parquet: likewise of Parquet.
+        html: a page.
+        figures: a folder for every chart.
+        files: names of the files of CSV and Parquet, where they are not those of the tables.
+    """
+    if csv is not None or parquet is not None:
+        from gpuctl.reports.export.files import write_dir
 
+        called = tuple(replace(each, name=(files or {}).get(each.name, each.name)) for each in result.tables)
+        if csv is not None:
+            write_dir(replace(result, tables=called), csv, "csv", spreadsheet=given.spreadsheet)
+        if parquet is not None:
+            write_dir(replace(result, tables=called), parquet, "parquet", spreadsheet=given.spreadsheet)
+    if html is not None:
+        from gpuctl.reports.html import write_html
 
-def write_figures(result: Analysis, directory: Path | None) -> None:
-    """Write every chart to files of its own, if a directory is given."""
-    if directory is not None:
+        write_html(result, html)
+    if figures is not None:
         from gpuctl.reports.charts.paper import write_all
 
-        write_all(result, directory)
+        write_all(result, figures)
 
 
 def write_text(text: str, output: Path | None) -> None:
@@ -159,10 +178,7 @@ def print_answer(
         parquet: likewise.
         also: what has been written before.
     """
-    if csv is not None:
-        write_directory(result, csv, "csv", given)
-    if parquet is not None:
-        write_directory(result, parquet, "parquet", given)
+    write_files(result, given, csv=csv, parquet=parquet)
     print_result(result, shape, answer.output, tables, given)
     announce_written((answer.output, *also, csv, parquet), given)
 

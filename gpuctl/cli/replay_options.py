@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -296,15 +296,8 @@ class Places:
 
     def write_tables(self, result: Analysis, given: Settings) -> None:
         """Write the tables as files, and the page."""
-        from gpuctl.cli.output import write_directory, write_figures
+        from gpuctl.cli.output import write_files
 
-        short = replace(result, tables=tuple(replace(t, name=SHORT_FILES.get(t.name, t.name)) for t in result.tables))
-        if self.csv is not None:
-            write_directory(short, self.csv, "csv", given)
-        if self.parquet is not None:
-            write_directory(short, self.parquet, "parquet", given)
-        if self.html is not None:
-            from gpuctl.reports.html import write_html
-
-            write_html(result, self.html)
-        write_figures(result, self.figures)
+        write_files(
+            result, given, csv=self.csv, parquet=self.parquet, html=self.html, figures=self.figures, files=SHORT_FILES
+        )

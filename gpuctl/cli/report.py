@@ -13,7 +13,7 @@ import typer
 
 from gpuctl.cli.common import message
 from gpuctl.cli.options import TableOptions, grouped
-from gpuctl.cli.output import announce_written, command_line, for_people, print_result
+from gpuctl.cli.output import announce_written, command_line, for_people, print_result, write_files
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.settings import settings
 from gpuctl.core.errors import ExitCode, UsageError
@@ -189,10 +189,7 @@ def _write_user(  # noqa: PLR0917 - what the command was given
     if html is not None or shape not in {None, OutputFormat.TABLE}:
         if len(found) > 1:
             raise UsageError("the tables of a user are of one cluster", hint="choose it with --cluster")
-        if html is not None:
-            from gpuctl.reports.html import write_html
-
-            write_html(found[0], html)
+        write_files(found[0], given, html=html)
     if shape not in {None, OutputFormat.TABLE}:
         print_result(found[0], shape, output, None, given)
     elif html is None or output is not None:

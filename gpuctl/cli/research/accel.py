@@ -20,7 +20,7 @@ from gpuctl.cli.options import (
     TableOption,
     grouped,
 )
-from gpuctl.cli.output import announce_written, check_tables, command_line, print_result, write_directory, write_text
+from gpuctl.cli.output import announce_written, check_tables, command_line, print_result, write_files, write_text
 from gpuctl.cli.output_format import OutputFormat, chosen_format
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.settings import settings
@@ -144,10 +144,8 @@ def simulate(
             ),
         )
     if csv is not None:
-        called = tuple(
-            replace(each, name=of_results.FILES[each.name]) for each in result.tables if each.name in of_results.FILES
-        )
-        write_directory(replace(result, tables=called), csv, "csv", command.given)
+        summed = replace(result, tables=tuple(each for each in result.tables if each.name in of_results.FILES))
+        write_files(summed, command.given, csv=csv, files=of_results.FILES)
     replace(command, csv=None).print(result, (csv,))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,7 +19,7 @@ from gpuctl.cli.options import (
     TrainingFolderOption,
     grouped,
 )
-from gpuctl.cli.output import announce_written, check_tables, command_line, for_people, print_result, write_directory
+from gpuctl.cli.output import announce_written, check_tables, command_line, for_people, print_result, write_files
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.settings import settings
 from gpuctl.cli.train import LearntPathsArgument, ModelOption
@@ -363,11 +362,7 @@ def _print(result: Analysis, command: Command) -> None:
     from gpuctl.research.deferrable.tables import SHORT_FILES
 
     given, output = command.given, command.answer.output
-    short = replace(result, tables=tuple(replace(t, name=SHORT_FILES.get(t.name, t.name)) for t in result.tables))
-    if command.csv is not None:
-        write_directory(short, command.csv, "csv", given)
-    if command.parquet is not None:
-        write_directory(short, command.parquet, "parquet", given)
+    write_files(result, given, csv=command.csv, parquet=command.parquet, files=SHORT_FILES)
     screen = None
     if for_people(command.shape, output) and not command.tables:
         from gpuctl.reports.screens.deferrable import screen as screen_of
