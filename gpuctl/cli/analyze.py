@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -52,31 +51,6 @@ if TYPE_CHECKING:
     from gpuctl.reports.screens.model import Screen
 
 
-class Definition(StrEnum):
-    """Whose definitions of waits and run times to use."""
-
-    GPUCTL = "gpuctl"
-    NOTEBOOK = "notebook"
-
-
-class Period(StrEnum):
-    """How long the periods of series over time are."""
-
-    HOUR = "hour"
-    DAY = "day"
-    WEEK = "week"
-    MONTH = "month"
-    QUARTER = "quarter"
-
-
-class Duration(StrEnum):
-    """What a job's duration is."""
-
-    SPAN = "span"
-    SUM = "sum"
-    LAST = "last"
-
-
 @grouped
 def analyze(
     context: typer.Context,
@@ -98,17 +72,18 @@ def analyze(
     site: Site,
     filters: Filters,
     definition: Annotated[
-        Definition, typer.Option(help="Definition of waits and run times: gpuctl's or the published notebook's.")
-    ] = Definition.GPUCTL,
+        Literal["gpuctl", "notebook"],
+        typer.Option(help="Definition of waits and run times: gpuctl's or the published notebook's."),
+    ] = "gpuctl",
     duration: Annotated[
-        Duration | None,
+        Literal["span", "sum", "last"] | None,
         typer.Option(
             help="A job's duration: last end - first start, sum of its attempts, or its last attempt. "
             "Default: span, or sum if the source has only sums."
         ),
     ] = None,
     by: Annotated[
-        Period | None,
+        Literal["hour", "day", "week", "month", "quarter"] | None,
         typer.Option(
             help="Periods of the series over time, in UTC (default: hour), and of charges, in their zone "
             "(default: month)."
@@ -171,10 +146,10 @@ def analyze(
         table = list(registry.tables(reference))
     options = Options(
         exports=(shown.every and shape is OutputFormat.JSON) or any((csv, parquet, keep_as)),
-        definition=definition.value,
-        duration=duration.value if duration else None,
+        definition=definition,
+        duration=duration,
         **site.settings(),
-        by=by.value if by else None,
+        by=by,
         **charging.settings(),
         **reliability.settings(),
         idle_below=idle_below,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -20,20 +19,19 @@ if TYPE_CHECKING:
     from gpuctl.workloads.convert import WrittenJobs
 
 
-class To(StrEnum):
-    """What is written."""
-
-    SWF = "swf"
-    PHILLY = "philly"
-    PHILLY_CSV = "philly-csv"
-    GAVEL = "gavel"
-    SHOCKWAVE = "shockwave"
-    TIRESIAS = "tiresias"
-    POLLUX = "pollux"
-    SIA = "sia"
-    BATSIM = "batsim"
-    JOBS_CSV = "jobs-csv"
-    INFERENCE_LOAD = "inference-load"
+To = Literal[
+    "swf",
+    "philly",
+    "philly-csv",
+    "gavel",
+    "shockwave",
+    "tiresias",
+    "pollux",
+    "sia",
+    "batsim",
+    "jobs-csv",
+    "inference-load",
+]
 
 
 @grouped
@@ -41,7 +39,7 @@ def convert(
     context: typer.Context,
     *,
     paths: TracesArgument = None,
-    to: Annotated[To, typer.Option("--to", help="The format; jobs-csv is what gpuctl replay reads.")] = To.JOBS_CSV,
+    to: Annotated[To, typer.Option("--to", help="The format; jobs-csv is what gpuctl replay reads.")] = "jobs-csv",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Output file; required.")
     ] = None,
@@ -79,12 +77,12 @@ def convert(
             Store(found.path) as store,
         ):
             faults.append(found.failed)
-            done.append(write(store, found.cluster, to.value, file, unit=swf_unit, nodes=nodes))
+            done.append(write(store, found.cluster, to, file, unit=swf_unit, nodes=nodes))
 
     write_atomically(output, body)
     for one in done:
         for text in one.notes:
             given.tell(text)
-        given.tell(f"{output}: {plural(one.rows, 'row')} ({to.value})")
+        given.tell(f"{output}: {plural(one.rows, 'row')} ({to})")
     if any(faults):
         raise typer.Exit(ExitCode.BAD_INPUT)

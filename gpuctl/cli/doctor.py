@@ -9,7 +9,7 @@ import typer
 
 from gpuctl.cli.common import message
 from gpuctl.cli.options import AnswerOptions, TableOption, grouped
-from gpuctl.cli.output import command_line, print_answer
+from gpuctl.cli.output import Command, command_line
 from gpuctl.cli.output_format import OutputFormat
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.settings import settings
@@ -64,7 +64,7 @@ def doctor(
     # a store that could not be read has no ledger
     result = analysis(checked, found, rows, command_line())
     wanted = [name for name in table or ("checks",) if result.table(name)]
-    print_answer(result, shape, answer, None if shape is OutputFormat.JSON and not table else wanted, options)
+    Command(options, shape, answer, None if shape is OutputFormat.JSON and not table else wanted).print(result)
     if failed:
         message(f"gpuctl: {len(failed)} of {len(found)} checks failed: {', '.join(dict.fromkeys(failed))}")
         raise typer.Exit(ExitCode.CHECK_FAILED)

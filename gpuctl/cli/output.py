@@ -1,4 +1,4 @@
-"""Writes results to their destination in the requested format."""
+"""Writes results to their destination in the requested format; what commands that answer with tables have in common."""
 
 from __future__ import annotations
 
@@ -9,16 +9,20 @@ import shutil
 import subprocess
 import sys
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol, TextIO
 
 from gpuctl.cli.output_format import OutputFormat
+from gpuctl.cli.output_paths import check_outputs
+from gpuctl.cli.settings import settings
 from gpuctl.core.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    import typer
 
     from gpuctl.cli.options import AnswerOptions
     from gpuctl.cli.settings import Settings
@@ -162,25 +166,56 @@ def _print(show: Show, output: Path | None, *, paged: bool = False) -> None:
         show(sys.stdout)
 
 
-def print_answer(
-    result: Analysis, shape: OutputFormat | None, answer: AnswerOptions, tables: list[str] | None, given: Settings, *,
-    csv: Path | None = None, parquet: Path | None = None, also: Iterable[Path | None] = (),
-) -> None:  # fmt: skip
-    """Print an answer, write all its tables to folders, and say on stderr what was written.
+@dataclass(frozen=True)
+class Command:
+    """A command whose options are checked.
+
+    Attributes:
+        given: the global options.
+        shape: format of the answer; None for what suits where it goes.
+        answer: where the answer goes.
+        tables: names of the tables to print; None: those that are printed by default.
+        csv: a folder for all tables as CSV.
+        parquet: likewise as Parquet.
+        log: a file that the command writes itself.
+    """
+
+    given: Settings
+    shape: OutputFormat | None
+    answer: AnswerOptions
+    tables: list[str] | None
+    csv: Path | None = None
+    parquet: Path | None = None
+    log: Path | None = None
+
+    def print(self, result: Analysis, also: Iterable[Path | None] = ()) -> None:
+        """Print the answer, write its folders, and report on stderr what was written, `also` and the log included."""
+        write_files(result, self.given, csv=self.csv, parquet=self.parquet)
+        print_result(result, self.shape, self.answer.output, self.tables, self.given)
+        announce_written((self.answer.output, self.log, *also, self.csv, self.parquet), self.given)
+
+
+def start(
+    context: typer.Context, answer: AnswerOptions, table: list[str] | None = None, *, csv: Path | None = None,
+    parquet: Path | None = None, log: Path | None = None,
+) -> Command:  # fmt: skip
+    """Check format and places of an answer.
 
     Args:
-        result: its tables.
-        shape: of `answer`.
-        answer: where it goes.
-        tables: only these are printed.
-        given: the global options.
-        csv: a folder for its tables.
-        parquet: likewise.
-        also: what has been written before.
+        context: of the command.
+        answer: its options.
+        table: names of ``--table``.
+        csv: the folder of ``--csv``.
+        parquet: the folder of ``--parquet``.
+        log: the file of ``--log``.
+
+    Raises:
+        UsageError: the options contradict each other, or a place cannot be written to.
     """
-    write_files(result, given, csv=csv, parquet=parquet)
-    print_result(result, shape, answer.output, tables, given)
-    announce_written((answer.output, *also, csv, parquet), given)
+    given = settings(context)
+    shape = answer.shape(given, table)
+    check_outputs(context, {"--output": answer.output, "--log": log}, {"--csv": csv, "--parquet": parquet})
+    return Command(given, shape, answer, table, csv, parquet, log)
 
 
 def announce_written(places: Iterable[Path | None], given: Settings) -> None:

@@ -10,9 +10,7 @@ import typer
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.keep import keep, keeping_place, traces_db
 from gpuctl.cli.options import AnswerOptions, ClusterOption, KeepOption, TableOption, grouped
-from gpuctl.cli.output import check_tables, command_line, print_answer
-from gpuctl.cli.output_paths import check_outputs
-from gpuctl.cli.settings import settings
+from gpuctl.cli.output import check_tables, command_line, start
 from gpuctl.core.errors import ExitCode, UsageError
 from gpuctl.services.options import LogReading
 
@@ -65,8 +63,7 @@ def runtime(
     keep_as: KeepOption = None,
 ) -> None:
     """Train a model of run times on a log, and score it against simple rules on the log's last jobs."""
-    given = settings(context)
-    shape = answer.shape(given, table)
+    command = start(context, answer, table)
     shares = _numbers(quantiles)
     from gpuctl.predictors import card, history_tables
     from gpuctl.predictors.registry import find
@@ -76,14 +73,13 @@ def runtime(
     others = [find(name) for name in dict.fromkeys(predictor or ())]
     card.check_place(model)
     place = keeping_place(keep_as, paths or [], db)
-    check_outputs(context, {"--output": answer.output})
     logs_in = traces_db(paths or [], db, keep_as)
     result, failed = train_runtime(
-        paths or [], logs_in, logs, model, given,
+        paths or [], logs_in, logs, model, command.given,
         test_share=test_share, quantiles=shares, others=others, command=command_line(),
     )  # fmt: skip
-    print_answer(result, shape, answer, table, given, also=(model,))
-    keep(result, keep_as, place, context, given)
+    command.print(result, (model,))
+    keep(result, keep_as, place, context, command.given)
     if failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
 
@@ -109,17 +105,15 @@ def overhead(
     keep_as: KeepOption = None,
 ) -> None:
     """Train a model of suspend and resume costs on measured suspensions, and score it."""
-    given = settings(context)
-    shape = answer.shape(given)
+    command = start(context, answer)
     from gpuctl.predictors import card
     from gpuctl.services.predictions import train_overhead
 
     card.check_place(model)
     place = keeping_place(keep_as, paths or [], db)
-    check_outputs(context, {"--output": answer.output})
-    result, failed = train_overhead(paths or [], model, given, db=db, cluster=cluster, command=command_line())
-    print_answer(result, shape, answer, None, given, also=(model,))
-    keep(result, keep_as, place, context, given)
+    result, failed = train_overhead(paths or [], model, command.given, db=db, cluster=cluster, command=command_line())
+    command.print(result, (model,))
+    keep(result, keep_as, place, context, command.given)
     if failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
 
@@ -140,18 +134,16 @@ def wait(
     answer: AnswerOptions,
 ) -> None:
     """Train a model of waits on a log, and score it against simple rules on the log's last jobs."""
-    given = settings(context)
-    shape = answer.shape(given, table)
+    command = start(context, answer, table)
     from gpuctl.predictors import card
     from gpuctl.services.waits import Source, train_wait
     from gpuctl.waits.tables import TABLES
 
     check_tables(table, TABLES)
     card.check_place(model)
-    check_outputs(context, {"--output": answer.output})
     source = Source(paths or [], db, logs)
-    result, failed = train_wait(source, model, test_share, given, command_line())
-    print_answer(result, shape, answer, table, given, also=(model,))
+    result, failed = train_wait(source, model, test_share, command.given, command_line())
+    command.print(result, (model,))
     if failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
 

@@ -8,10 +8,8 @@ import typer
 
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.options import AnswerOptions, RuleDepthOption, RuleRowsOption, RulesOption, TableOption, grouped
-from gpuctl.cli.output import check_tables, command_line, print_answer
-from gpuctl.cli.output_paths import check_outputs
+from gpuctl.cli.output import check_tables, command_line, start
 from gpuctl.cli.replay_options import Places  # noqa: F401 - declares the options of a replay
-from gpuctl.cli.settings import settings
 from gpuctl.cli.train import LearntPathsArgument, ModelOption, train
 from gpuctl.core.errors import ExitCode, UsageError
 from gpuctl.services.options import Inputs, Rules
@@ -44,8 +42,7 @@ def tree(
     answer: AnswerOptions,
 ) -> None:
     """Distil a policy's decisions in a replay into a few rules that need no oracle."""
-    given = settings(context)
-    shape = answer.shape(given, table)
+    command = start(context, answer, table)
     if not 0.05 <= test_share <= 0.95:
         raise UsageError(f"--test-share {test_share:g}: expected a share from 0.05 to 0.95")
     from gpuctl.core.job_filter import JobFilter
@@ -62,13 +59,12 @@ def tree(
         raise UsageError(f"--teacher {teacher}: expected one policy")
     preempts = find(names[0][0])(names[0][1]).preempts
     card.check_place(model)
-    check_outputs(context, {"--output": answer.output})
-    source, models = by_traits(read(paths or [], inputs, JobFilter(), rules, given), rules.models(), names)
+    source, models = by_traits(read(paths or [], inputs, JobFilter(), rules, command.given), rules.models(), names)
     skip = models.pop("skip_unplaceable")
     models["seed"] = _seed(rules.seed)
     for each in (*source.workload.notes, *source.cluster.notes):
-        given.tell(f"note: {each}")
-    with given.progress() as bar:
+        command.given.tell(f"note: {each}")
+    with command.given.progress() as bar:
         wanted = Models(rates=source.rates, **models)
         simulation = start_simulation(source.workload, source.cluster, names[0], wanted, skip_unplaceable=skip)
         found = imitation.watch(
@@ -82,7 +78,7 @@ def tree(
         teacher, made, learnt, tested, scores, sources=source.sources, command=command_line(),
         preempts=preempts, model=str(model),
     )  # fmt: skip
-    print_answer(result, shape, answer, table, given, also=(model,))
+    command.print(result, (model,))
     if source.failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
 

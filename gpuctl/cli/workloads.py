@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -21,7 +20,7 @@ from gpuctl.cli.options import (
     TableOption,
     grouped,
 )
-from gpuctl.cli.output import announce_written, check_tables, command_line, print_answer, print_result
+from gpuctl.cli.output import announce_written, check_tables, command_line, print_result, start
 from gpuctl.cli.output_format import chosen_format
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.settings import settings
@@ -40,41 +39,8 @@ if TYPE_CHECKING:
     from gpuctl.workloads.synth import Model
 
 
-class Method(StrEnum):
-    """How jobs are made."""
-
-    RESAMPLE = "resample"
-    USERS = "users"
-    WEEKS = "weeks"
-    JOBS = "jobs"
-    PARAMETRIC = "parametric"
-    LUBLIN = "lublin"
-    PUBLISHED = "lublin-published"
-
-
-class Arrivals(StrEnum):
-    """How jobs of laws come."""
-
-    SESSIONS = "sessions"
-    NHPP = "nhpp"
-    POISSON = "poisson"
-
-
-class LoadBy(StrEnum):
-    """What makes more load."""
-
-    TIME = "time"
-    USERS = "users"
-
-
-class To(StrEnum):
-    """What is written."""
-
-    CSV = "csv"
-    SWF = "swf"
-    DB = "db"
-
-
+Method = Literal["resample", "users", "weeks", "jobs", "parametric", "lublin", "lublin-published"]
+Arrivals = Literal["sessions", "nhpp", "poisson"]
 CapacityOption = Annotated[
     float | None,
     typer.Option(
@@ -101,7 +67,7 @@ def fit(
             "weeks, jobs: resample only these; parametric: fitted distributions; lublin: Lublin and Feitelson's "
             "model, fitted or as published."
         ),
-    ] = Method.RESAMPLE,
+    ] = "resample",
     unit: Annotated[
         list[str] | None,
         typer.Option(
@@ -151,8 +117,7 @@ def fit(
     answer: AnswerOptions,
 ) -> None:
     """Fit a model of a trace's workload, and report how closely generated jobs match the trace."""
-    given = settings(context)
-    shape = answer.shape(given, table)
+    command = start(context, answer, table)
     if (model is None) == (check is None):
         raise UsageError("fit needs -o for a new model, or --check for one to compare, and not both", hint="-o model")
     if check is not None:
@@ -166,12 +131,11 @@ def fit(
     check_tables(table, tables.TABLES)
     if model is not None:
         card.check_place(model)
-    check_outputs(context, {"--output": answer.output})
     sizes, units = _units(unit or ())
     site = Site(map=columns_map, unit=units, swf_unit=swf_unit)
     trace, sources, failed = rows_of(
-        paths or [], db, logs, given, partial(from_store, unit=sizes), expected="logs, a trace store, or a CSV of jobs",
-        doing="fit", site=site,
+        paths or [], db, logs, command.given, partial(from_store, unit=sizes),
+        expected="logs, a trace store, or a CSV of jobs", doing="fit", site=site,
     )  # fmt: skip
     if capacity is not None:
         trace = replace(trace, capacity=capacity, capacity_from="given")
@@ -181,16 +145,16 @@ def fit(
             f"the model counts {made.unit}s, the trace {trace.unit}s", hint=f"--unit {made.unit}, or another model"
         )
     seeds = seeds or quality.synthetic_traces(trace.count)
-    scores = _compare(made, trace, seeds, None if no_replay else load, given)
-    command = command_line()
+    scores = _compare(made, trace, seeds, None if no_replay else load, command.given)
     result = tables.fitted(
-        made, trace, scores, _comparison_notes(seeds, None if no_replay else load), sources=sources, command=command
-    )
+        made, trace, scores, _comparison_notes(seeds, None if no_replay else load), sources=sources,
+        command=command_line(),
+    )  # fmt: skip
     if model is not None:
         from gpuctl.workloads import workload_folder
 
         workload_folder.save(model, made, tables.about(made, trace, scores, sources, anonymous=anonymous))
-    print_answer(result, shape, answer, table, given, also=(model,))
+    command.print(result, (model,))
     if failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
 
@@ -211,9 +175,9 @@ def synth(  # noqa: PLR0917 - Typer passes options by name
         float | None, typer.Option(metavar="L", help="Load, as a share of the capacity. Default: the model's own.")
     ] = None,
     load_by: Annotated[
-        LoadBy,
+        Literal["time", "users"],
         typer.Option(help="time: shorten the times between submissions; users: add users."),
-    ] = LoadBy.TIME,
+    ] = "time",
     capacity: CapacityOption = None,
     seed: JobSeedOption = 0,
     growth: Annotated[
@@ -229,7 +193,9 @@ def synth(  # noqa: PLR0917 - Typer passes options by name
     start: Annotated[
         str | None, typer.Option(metavar="DATE", help="For SWF: start the jobs in the week of this date.")
     ] = None,
-    to: Annotated[To | None, typer.Option(help="Format. Default: by the file's name, else csv.")] = None,
+    to: Annotated[
+        Literal["csv", "swf", "db"] | None, typer.Option(help="Format. Default: by the file's name, else csv.")
+    ] = None,
     output_format: FormatOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -249,7 +215,7 @@ def synth(  # noqa: PLR0917 - Typer passes options by name
         MOST_JOBS if jobs is None else jobs,
         seed,
         load,
-        load_by.value,
+        load_by,
         capacity,
         growth,
         synthesis_options.parse_large(large) if large is not None else None,
@@ -259,7 +225,7 @@ def synth(  # noqa: PLR0917 - Typer passes options by name
     )
     found, card = workload_folder.load(model)
     made = synthesize(found, wanted)
-    kind = to.value if to is not None else job_files.SUFFIXES.get(output.suffix.lower(), "csv")
+    kind = to or job_files.SUFFIXES.get(output.suffix.lower(), "csv")
     if kind == "db":
         job_files.store(made, output)
     else:
@@ -300,19 +266,19 @@ def _units(words: Sequence[str]) -> tuple[str | None, list[str] | None]:
 def _fit(trace: Jobs, method: Method, near: float | None, arrivals: Arrivals | None, *, anonymous: bool) -> Model:
     from gpuctl.workloads import learn, lublin, lublin_fit, resample
 
-    if anonymous and method not in {Method.RESAMPLE, Method.PARAMETRIC}:
-        raise UsageError(f"--anonymous: {method.value} is made of the trace's jobs", hint="--method parametric")
-    if arrivals is not None and method is not Method.PARAMETRIC and not anonymous:
+    if anonymous and method not in {"resample", "parametric"}:
+        raise UsageError(f"--anonymous: {method} is made of the trace's jobs", hint="--method parametric")
+    if arrivals is not None and method != "parametric" and not anonymous:
         raise UsageError("--arrivals is for --method parametric", hint="add it, or leave --arrivals out")
-    if near is not None and (anonymous or method in {Method.PARAMETRIC, Method.LUBLIN, Method.PUBLISHED, Method.JOBS}):
+    if near is not None and (anonymous or method in {"parametric", "lublin", "lublin-published", "jobs"}):
         raise UsageError("--near is for users and weeks that are drawn", hint="leave it out")
-    if anonymous or method is Method.PARAMETRIC:
-        return learn.fit(trace, None if arrivals is None else arrivals.value, anonymous=anonymous)
-    if method in {Method.LUBLIN, Method.PUBLISHED}:
+    if anonymous or method == "parametric":
+        return learn.fit(trace, arrivals, anonymous=anonymous)
+    if method in {"lublin", "lublin-published"}:
         published = lublin.for_machine(lublin.PUBLISHED, trace.capacity)
-        laws = lublin_fit.fit(trace) if method is Method.LUBLIN else published
+        laws = lublin_fit.fit(trace) if method == "lublin" else published
         return lublin.Lublin(laws, trace.unit, trace.capacity, trace.name, trace.capacity_from)
-    return resample.fit(trace, method.value, near)
+    return resample.fit(trace, method, near)
 
 
 def _load(place: Path) -> Model:

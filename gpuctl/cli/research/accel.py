@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuctl.cli.command import start
 from gpuctl.cli.common import message
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.options import (
@@ -20,7 +19,7 @@ from gpuctl.cli.options import (
     TableOption,
     grouped,
 )
-from gpuctl.cli.output import announce_written, check_tables, command_line, print_result, write_files, write_text
+from gpuctl.cli.output import announce_written, check_tables, command_line, print_result, start, write_files, write_text
 from gpuctl.cli.output_format import OutputFormat, chosen_format
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.settings import settings

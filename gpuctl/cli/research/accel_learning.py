@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from gpuctl.cli.command import start
 from gpuctl.cli.options import AnswerOptions, CsvOption, ParquetOption, TableOption, TrainingFolderOption, grouped
-from gpuctl.cli.output import announce_written, check_tables, command_line
+from gpuctl.cli.output import announce_written, check_tables, command_line, start
 from gpuctl.cli.research.accel import (
     KindsOption,
     ModelsOption,
@@ -30,24 +28,11 @@ if TYPE_CHECKING:
     from gpuctl.research.accel.costs import Machine
 
 
-class What(StrEnum):
-    """What can be trained."""
-
-    RELMAS = "relmas"
-
-
-class Algorithm(StrEnum):
-    """By what."""
-
-    ES = "es"
-    DDPG = "ddpg"
-
-
 @accel.command()
 def train(  # noqa: PLR0917 - Typer passes options by name
     context: typer.Context,
     model: ModelOption,
-    what: Annotated[What, typer.Argument(help="The policy to train.")] = What.RELMAS,
+    what: Annotated[Literal["relmas"], typer.Argument(help="The policy to train.")] = "relmas",
     system: SystemOption = "six",
     minutes: Annotated[
         float,
@@ -61,12 +46,12 @@ def train(  # noqa: PLR0917 - Typer passes options by name
         typer.Option(metavar="N", min=1, max=1_000_000, help="Budget in generations (ddpg: rounds) instead."),
     ] = None,
     algorithm: Annotated[
-        Algorithm,
+        Literal["es", "ddpg"],
         typer.Option(
             "--algo",
             help="es: an evolution strategy on two nets. ddpg: an LSTM actor and critic, by gpuctl-toolkit[learn].",
         ),
-    ] = Algorithm.ES,
+    ] = "es",
     seed: Annotated[
         int, typer.Option(metavar="S", min=0, max=10**6, help="Random seed; the same seed gives the same model.")
     ] = 1,
@@ -78,7 +63,7 @@ def train(  # noqa: PLR0917 - Typer passes options by name
     given = settings(context)
     if not 0 < minutes <= 10_000:
         raise UsageError(f"--minutes {minutes:g}: expected a number from 0 to 10000")
-    if algorithm is Algorithm.DDPG:
+    if algorithm == "ddpg":
         need_learn()
     from gpuctl.predictors import card
     from gpuctl.research.accel import training
@@ -89,7 +74,7 @@ def train(  # noqa: PLR0917 - Typer passes options by name
     some = tuple(models_of(models, machine))
     with given.progress() as bar:
         announce(bar, machine)
-        if algorithm is Algorithm.DDPG:
+        if algorithm == "ddpg":
             from gpuctl.research.accel import ddpg
 
             about, files, cpu_s = ddpg.train(

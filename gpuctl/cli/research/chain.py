@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from gpuctl.cli.command import start
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.options import AnswerOptions, LogsStoreOption, ParquetOption, TableOption, grouped
-from gpuctl.cli.output import announce_written, check_tables, command_line
+from gpuctl.cli.output import announce_written, check_tables, command_line, start
 from gpuctl.cli.settings import settings
 from gpuctl.cli.train import ModelOption
 from gpuctl.core.errors import ExitCode, UsageError
@@ -23,7 +21,7 @@ from gpuctl.services.options import LogReading
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gpuctl.cli.command import Command
+    from gpuctl.cli.output import Command
     from gpuctl.cli.settings import Settings
     from gpuctl.compiled.jit import Loop
     from gpuctl.core.results import Analysis, SourceInfo
@@ -56,22 +54,6 @@ chain = typer.Typer(
 )
 
 
-class Compat(StrEnum):
-    """Whose rules apply."""
-
-    MIRAGE = "mirage"
-
-
-class Learner(StrEnum):
-    """What can be trained: quantiles of the wait, or also a neural net that decides."""
-
-    NEWSVENDOR = "newsvendor"
-    DQN = "dqn"
-    PG = "pg"
-    TRANSFORMER = "transformer"
-    MOE = "moe"
-
-
 FOREVER_S = 2**62
 
 
@@ -96,7 +78,7 @@ def evaluate(
         ),
     ] = None,
     compat: Annotated[
-        Compat | None,
+        Literal["mirage"] | None,
         typer.Option(
             help="Follow Mirage's authors: required with --cases; with --split, models poll the queue and notice the "
             "end of P only every ten minutes."
@@ -199,9 +181,9 @@ def train(
         str, typer.Option(metavar="TIME", help="Time from the empty cluster to the submission of P in simulations.")
     ] = "10d",
     policy: Annotated[
-        Learner,
+        Literal["newsvendor", "dqn", "pg", "transformer", "moe"],
         typer.Option(help="Quantiles of the wait (newsvendor), or a neural net, which needs gpuctl-toolkit[learn]."),
-    ] = Learner.NEWSVENDOR,
+    ] = "newsvendor",
     outage_cost: OutageCostOption = 1.0,
     checkpoint: Annotated[
         Path | None,
@@ -227,7 +209,7 @@ def train(
     since = None if train_from is None else _date("--train-from", train_from)
     last = FOREVER_S if until is None else _date("--until", until)
     check_cost(outage_cost)
-    net = None if policy is Learner.NEWSVENDOR else str(policy)
+    net = None if policy == "newsvendor" else policy
     if checkpoint is not None and net is None:
         raise UsageError("--checkpoint is for neural nets", hint="--policy dqn, pg, transformer or moe")
     if net is not None:

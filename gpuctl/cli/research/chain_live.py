@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuctl.cli.command import start
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.options import AnswerOptions, grouped
-from gpuctl.cli.output import command_line
+from gpuctl.cli.output import command_line, start
 from gpuctl.cli.research.chain import chain, check_cost
 from gpuctl.cli.settings import settings
 from gpuctl.core.errors import ExitCode, InputError, UsageError

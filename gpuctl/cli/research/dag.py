@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from gpuctl.cli.command import start
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.options import AnswerOptions, JobSeedOption, ParquetOption, TableOption, grouped
-from gpuctl.cli.output import announce_written, check_tables, command_line
+from gpuctl.cli.output import announce_written, check_tables, command_line, start
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.settings import settings
 
@@ -38,32 +36,7 @@ dag = typer.Typer(
 )  # fmt: skip
 
 
-class LimitChoice(StrEnum):
-    """How many executors a tree may give to a job."""
-
-    FAIR = "fair"
-    ALL = "all"
-    TREE = "tree"
-
-
-class Teacher(StrEnum):
-    """Whose decisions a tree learns."""
-
-    ROLLOUT = "rollout"
-    FIFO = "fifo"
-    FAIR = "fair"
-    WFAIR = "wfair"
-    CP = "cp"
-    SRPT = "srpt"
-
-
-class Weigh(StrEnum):
-    """How much a decision counts in training."""
-
-    EQUAL = "equal"
-    STAKE = "stake"
-
-
+LimitChoice = Literal["fair", "all", "tree"]
 LimitOption = Annotated[
     LimitChoice | None,
     typer.Option(
@@ -162,7 +135,7 @@ def simulate(
     from gpuctl.research.dag.policies import parse
 
     check_tables(table, tables.SIMULATED)
-    policies = parse(policy, None if limit is None else Limit(limit.value), patch)
+    policies = parse(policy, None if limit is None else Limit(limit), patch)
     jobs = of_file.read(path)
     outcomes = {}
     with command.given.progress() as bar:

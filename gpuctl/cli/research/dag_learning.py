@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from gpuctl.cli.command import start
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.options import (
     AnswerOptions,
@@ -21,7 +20,7 @@ from gpuctl.cli.options import (
     TableOption,
     grouped,
 )
-from gpuctl.cli.output import announce_written, check_tables, command_line, print_answer, print_result, write_text
+from gpuctl.cli.output import announce_written, check_tables, command_line, print_result, start, write_text
 from gpuctl.cli.output_format import chosen_format
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.research.dag import (
@@ -31,8 +30,6 @@ from gpuctl.cli.research.dag import (
     LimitChoice,
     LimitOption,
     PatchOption,
-    Teacher,
-    Weigh,
     dag,
 )
 from gpuctl.cli.settings import settings
@@ -59,7 +56,10 @@ def distil(
             metavar="STAGES...", help="Sets of jobs to learn from, one file per set. Default: generated sets."
         ),
     ] = None,
-    teacher: Annotated[Teacher, typer.Option(help="Policy whose decisions the tree learns.")] = Teacher.ROLLOUT,
+    teacher: Annotated[
+        Literal["rollout", "fifo", "fair", "wfair", "cp", "srpt"],
+        typer.Option(help="Policy whose decisions the tree learns."),
+    ] = "rollout",
     train: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Generated sets per round.")] = 12,
     rounds: Annotated[
         int,
@@ -75,11 +75,11 @@ def distil(
         typer.Option(
             help="Executors that the tree gives to a job: up to its share (fair), all free ones, or the tree's choice."
         ),
-    ] = LimitChoice.FAIR,
+    ] = "fair",
     weigh: Annotated[
-        Weigh,
+        Literal["equal", "stake"],
         typer.Option(help="Weigh decisions equally, or by what the search's best action saves over its worst (stake)."),
-    ] = Weigh.EQUAL,
+    ] = "equal",
     executors: ExecutorsOption = 12,
     delay: DelayOption = 2000,
     jobs: JobsOption = 25,
@@ -92,8 +92,7 @@ def distil(
     answer: AnswerOptions,
 ) -> None:
     """Distil a tree of a few rules from a teacher, and measure how often it decides like the teacher."""
-    given = settings(context)
-    shape = answer.shape(given, table)
+    command = start(context, answer, table)
     from gpuctl.predictors import card
     from gpuctl.research.dag import distil as of_teacher
     from gpuctl.research.dag import tables, training
@@ -101,22 +100,19 @@ def distil(
 
     check_tables(table, tables.DISTILLED)
     card.check_place(model)
-    check_outputs(context, {"--output": answer.output})
-    if weigh is Weigh.STAKE and teacher is not Teacher.ROLLOUT:
+    if weigh == "stake" and teacher != "rollout":
         raise UsageError(f"--weigh stake: {teacher} does not say what an action costs", hint="--teacher rollout")
-    task = of_teacher.Distillation(
-        teacher.value, executors, delay, Limit(limit.value), depth, leaf, leaves, weigh is Weigh.STAKE
-    )
+    task = of_teacher.Distillation(teacher, executors, delay, Limit(limit), depth, leaf, leaves, weigh == "stake")
     wanted = training.TrainingSets(train, rounds, jobs, _loads(load), seed, test)
     start_s = time.process_time()
-    with given.progress() as bar:
+    with command.given.progress() as bar:
         made = training.run(task, wanted, paths or [], bar.at)
     training.save(model, task, made)
     result = tables.distilled(
         task, made.rounds, made.fidelity, made.rules, training=made.description, command=command_line(),
         cpu_s=time.process_time() - start_s,
     )  # fmt: skip
-    print_answer(result, shape, answer, table, given, also=(model,))
+    command.print(result, (model,))
 
 
 def _loads(text: str) -> tuple[float, ...]:
@@ -194,7 +190,7 @@ def evaluate(
     from gpuctl.research.dag.policies import parse
 
     check_tables(table, tables.EVALUATED)
-    policies = parse(policy, None if limit is None else Limit(limit.value), patch)
+    policies = parse(policy, None if limit is None else Limit(limit), patch)
     setting = of_seeds.Setting(_loads(load), _seeds(seed), jobs, executors, delay)
     training.check_unseen(policies, setting.seeds)
     with command.given.progress() as bar:

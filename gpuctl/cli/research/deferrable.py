@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from gpuctl.cli.command import start
 from gpuctl.cli.common import message
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.options import (
@@ -19,7 +17,7 @@ from gpuctl.cli.options import (
     TrainingFolderOption,
     grouped,
 )
-from gpuctl.cli.output import announce_written, check_tables, command_line, for_people, print_result, write_files
+from gpuctl.cli.output import announce_written, check_tables, command_line, for_people, print_result, start, write_files
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.settings import settings
 from gpuctl.cli.train import LearntPathsArgument, ModelOption
@@ -28,7 +26,7 @@ from gpuctl.services.inputs import check_there, is_jobs_csv, opened
 from gpuctl.services.options import LogReading
 
 if TYPE_CHECKING:
-    from gpuctl.cli.command import Command
+    from gpuctl.cli.output import Command
     from gpuctl.cli.settings import Settings
     from gpuctl.core.results import Analysis
     from gpuctl.replay.models.records import Workload
@@ -40,13 +38,6 @@ deferrable = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-
-
-class Evict(StrEnum):
-    """Which run on-demand load evicts first."""
-
-    NEWEST = "newest"
-    SMALLEST_LOSS = "smallest-loss"
 
 
 FolderOption = Annotated[
@@ -136,9 +127,9 @@ def simulate(
         ),
     ] = None,
     evict: Annotated[
-        Evict,
+        Literal["newest", "smallest-loss"],
         typer.Option(help="Run to evict first when on-demand jobs need GPUs: latest start, or least loss."),
-    ] = Evict.NEWEST,
+    ] = "newest",
     season: Annotated[
         int | None,
         typer.Option(metavar="SLOTS", min=1, max=10**6, help="Slots per day. Default: as recorded in DIR, else 48."),
@@ -168,9 +159,9 @@ def simulate(
         )
     case = read_case(capacity, jobs, season)
     with command.given.progress() as bar:
-        ran = run(case, policies, evict.value, limit_s=time_limit, progress=bar.at)
+        ran = run(case, policies, evict, limit_s=time_limit, progress=bar.at)
     name = capacity.resolve().name if capacity.is_dir() else capacity.name
-    result = tables.result(case, ran, evict.value, name, command_line())
+    result = tables.result(case, ran, evict, name, command_line())
     _print(result, command)
 
 
@@ -211,23 +202,6 @@ PPO_DAYS = 5
 """Length of generated cases for ppo, whose rounds are short."""
 
 
-class Algorithm(StrEnum):
-    """How a rule is learned."""
-
-    ES = "es"
-    PPO = "ppo"
-
-
-class Aux(StrEnum):
-    """What a net learns to predict besides which jobs start."""
-
-    NONE = "none"
-    ALL = "all"
-    LEFTOVER = "leftover"
-    SURVIVAL = "survival"
-    WAITING = "waiting"
-
-
 @deferrable.command(cls=WithExamples)
 def train(  # noqa: PLR0917 - Typer passes options by name
     context: typer.Context,
@@ -247,11 +221,11 @@ def train(  # noqa: PLR0917 - Typer passes options by name
         ),
     ] = 10.0,
     algo: Annotated[
-        Algorithm,
+        Literal["es", "ppo"],
         typer.Option(help="es: an evolution strategy, in NumPy; ppo: Stable-Baselines3, needs gpuctl-toolkit[learn]."),
-    ] = Algorithm.ES,
+    ] = "es",
     aux: Annotated[
-        Aux | None,
+        Literal["none", "all", "leftover", "survival", "waiting"] | None,
         typer.Option(help="Auxiliary tasks of --algo ppo: leftover capacity, survival, waiting GPUs. Default: all."),
     ] = None,
     loads: Annotated[str, typer.Option(metavar="A,B", help="Loads of the generated cases.")] = "0.5,0.8,1.2",
@@ -260,20 +234,20 @@ def train(  # noqa: PLR0917 - Typer passes options by name
 ) -> None:
     """Learn when deferrable jobs start, for simulate --policy osdec:MODEL and gpuctl replay --policy osdec."""
     given = settings(context)
-    if aux is not None and algo is Algorithm.ES:
+    if aux is not None and algo == "es":
         raise UsageError("--aux is for --algo ppo: an evolution strategy has no auxiliary tasks", hint="drop --aux")
     from gpuctl.predictors import card
     from gpuctl.research.deferrable import training
     from gpuctl.research.deferrable.model import KIND
 
-    if algo is Algorithm.PPO:
+    if algo == "ppo":
         from gpuctl.research.learn.extra import needed
 
         for name in ("torch", "stable_baselines3"):
             needed(name, "--algo ppo")
     card.check_place(model)
     if folder is None:
-        lessons = training.generated_cases(_loads(loads), 14 if algo is Algorithm.ES else PPO_DAYS)
+        lessons = training.generated_cases(_loads(loads), 14 if algo == "es" else PPO_DAYS)
     else:
         from gpuctl.research.deferrable.cases import read_case
 
@@ -287,10 +261,10 @@ def train(  # noqa: PLR0917 - Typer passes options by name
         def show_progress(done: int, total: int) -> None:
             bar.at("learning", done, total)
 
-        if algo is Algorithm.PPO:
+        if algo == "ppo":
             from gpuctl.research.deferrable import ppo_training
 
-            tasks = (aux or Aux.ALL).value
+            tasks = aux or "all"
             fitted = ppo_training.train(lessons, minutes, tasks, seed, checkpoint=checkpoint, progress=show_progress)
             saved = ppo_training.about(fitted, lessons, minutes, seed, tasks)
         else:
