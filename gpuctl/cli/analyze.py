@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from gpuctl.cli import complete
-from gpuctl.cli.keep import keep, keeping_place
 from gpuctl.cli.options import (
     ClusterOption,
     ColumnsOption,
@@ -18,6 +18,7 @@ from gpuctl.cli.options import (
     HtmlOption,
     KeepOption,
     LogFormatOption,
+    OutputFormat,
     ParquetOption,
     SetOption,
     TableOptions,
@@ -30,11 +31,12 @@ from gpuctl.cli.output import (
     announce_written,
     command_line,
     for_people,
+    keep,
+    keeping_place,
     print_result,
     print_screen,
     write_files,
 )
-from gpuctl.cli.output_format import OutputFormat
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.settings import settings
 from gpuctl.core.errors import ExitCode
@@ -49,6 +51,14 @@ if TYPE_CHECKING:
     from gpuctl.cli.settings import Settings
     from gpuctl.core.results import Analysis
     from gpuctl.reports.screens.model import Screen
+
+
+class Duration(StrEnum):
+    """What a job's duration is; as a `Literal` it would equal that of replay's --work, and be listed in its order."""
+
+    SPAN = "span"
+    SUM = "sum"
+    LAST = "last"
 
 
 @grouped
@@ -76,7 +86,7 @@ def analyze(
         typer.Option(help="Definition of waits and run times: gpuctl's or the published notebook's."),
     ] = "gpuctl",
     duration: Annotated[
-        Literal["span", "sum", "last"] | None,
+        Duration | None,
         typer.Option(
             help="A job's duration: last end - first start, sum of its attempts, or its last attempt. "
             "Default: span, or sum if the source has only sums."
@@ -147,7 +157,7 @@ def analyze(
     options = Options(
         exports=(shown.every and shape is OutputFormat.JSON) or any((csv, parquet, keep_as)),
         definition=definition,
-        duration=duration,
+        duration=duration.value if duration else None,
         **site.settings(),
         by=by,
         **charging.settings(),

@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from gpuctl.cli.common import message
-from gpuctl.cli.options import AnswerOptions, TableOption, grouped
+from gpuctl.cli.options import AnswerOptions, OutputFormat, TableOption, grouped
 from gpuctl.cli.output import Command, command_line
-from gpuctl.cli.output_format import OutputFormat
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.settings import settings
 from gpuctl.core.errors import ExitCode, UsageError

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli.common import print_json, print_table
-from gpuctl.cli.ingest_messages import LOADED, print_report
 from gpuctl.cli.live import FetchedFiles, LiveOptions, Scheduler, fetch, plan
 from gpuctl.cli.options import (
     LOG_FORMAT_HELP,
@@ -30,7 +29,7 @@ from gpuctl.cli.options import (
     grouped,
 )
 from gpuctl.cli.output import print_screen
-from gpuctl.cli.settings import settings
+from gpuctl.cli.settings import LOADED, print_report, settings
 from gpuctl.core.errors import ExitCode, UsageError
 from gpuctl.services.options import GpuFigures, LogReading, Site
 
@@ -184,7 +183,7 @@ def ingest(
     for report in reports:
         # the screen has the count of files that were not read
         faults = replace(report, not_read=tuple(n for n in report.not_read if n.failed))
-        print_report(faults if brief else report, store, quiet=options.quiet, brief=brief)
+        print_report(faults if brief else report, store, options, brief=brief)
     if any(report.failed or (report.nothing_loaded and not _idle(report, live)) for report in reports):
         raise typer.Exit(ExitCode.BAD_INPUT)
 

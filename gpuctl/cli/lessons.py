@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli import complete
-from gpuctl.cli.keep import keep, keeping_place
 from gpuctl.cli.options import (
     ClusterOption,
     ColumnsOption,
@@ -23,7 +22,16 @@ from gpuctl.cli.options import (
     TimezoneOption,
     grouped,
 )
-from gpuctl.cli.output import announce_written, check_tables, command_line, for_people, print_result, write_files
+from gpuctl.cli.output import (
+    announce_written,
+    check_tables,
+    command_line,
+    for_people,
+    keep,
+    keeping_place,
+    print_result,
+    write_files,
+)
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.settings import settings
 from gpuctl.cli.train import LearntPathsArgument

@@ -8,20 +8,53 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from dataclasses import dataclass, fields, is_dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_origin, get_type_hints
 
 import typer
 
 from gpuctl.cli import complete
-from gpuctl.cli.output_format import OutputFormat, chosen_format
+from gpuctl.core.errors import UsageError
 from gpuctl.services.options import Charging, Filters, GpuFigures, LogReading, Reliability, Site
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gpuctl.cli.settings import Settings
+
+
+class OutputFormat(StrEnum):
+    """How results are written."""
+
+    TABLE = "table"
+    JSON = "json"
+    JSONL = "jsonl"
+    CSV = "csv"
+    TSV = "tsv"
+    MARKDOWN = "markdown"
+    LATEX = "latex"
+    PARQUET = "parquet"
+
+
+def chosen_format(
+    output_format: OutputFormat | None, *, as_json: bool, output: Path | None, tables: Sequence[str] | None
+) -> OutputFormat | None:
+    """The format that the options ask for; None for what suits where it goes.
+
+    Raises:
+        UsageError: the options contradict each other.
+    """
+    if as_json and output_format not in {None, OutputFormat.JSON}:
+        raise UsageError(f"--json and --format {output_format} contradict each other", hint="give only one")
+    shape = OutputFormat.JSON if as_json else output_format
+    if shape is OutputFormat.PARQUET and output is None and sys.stdout.isatty():
+        raise UsageError("--format parquet writes bytes that no terminal shows", hint="add --output FILE")
+    if shape is OutputFormat.PARQUET and len(set(tables or ())) != 1:
+        raise UsageError("one Parquet file holds one table", hint="choose it with --table, or use --parquet DIR")
+    return shape
 
 
 def _zone(name: str | None) -> str | None:
@@ -379,7 +412,6 @@ def parameter_values(given: Sequence[str]) -> dict[str, str | int | float]:
     Raises:
         UsageError: one is not ``NAME=VALUE``.
     """
-    from gpuctl.core.errors import UsageError
     from gpuctl.queries.catalogue import parsed_value
 
     parts = [text.partition("=") for text in given]

@@ -11,18 +11,17 @@ import typer
 
 from gpuctl.cli.common import message, named_to_check, print_json, print_table, print_violations, visible
 from gpuctl.cli.examples import WithExamples
-from gpuctl.cli.keep import keep, keeping_place
 from gpuctl.cli.options import (
     AnswerOptions,
     ClusterOption,
     CumulativeOption,
     KeepOption,
     NotesOption,
+    OutputFormat,
     PlainJsonOption,
     grouped,
 )
-from gpuctl.cli.output import announce_written, command_line, print_result
-from gpuctl.cli.output_format import OutputFormat
+from gpuctl.cli.output import announce_written, command_line, keep, keeping_place, print_result
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.settings import settings
 from gpuctl.core.errors import ExitCode, GpuctlError, UsageError

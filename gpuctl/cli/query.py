@@ -17,9 +17,16 @@ import typer
 
 from gpuctl.cli import complete
 from gpuctl.cli.common import message, named_to_check, print_json, print_table, print_violations, visible
-from gpuctl.cli.options import FormatOption, OutputOption, PlainJsonOption, SetOption, parameter_values
+from gpuctl.cli.options import (
+    FormatOption,
+    OutputFormat,
+    OutputOption,
+    PlainJsonOption,
+    SetOption,
+    chosen_format,
+    parameter_values,
+)
 from gpuctl.cli.output import command_line, for_people, print_result
-from gpuctl.cli.output_format import OutputFormat, chosen_format
 from gpuctl.cli.settings import settings
 from gpuctl.core.errors import ExitCode, GpuctlError, UsageError
 

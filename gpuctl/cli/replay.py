@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli.common import message
-from gpuctl.cli.keep import keep, keeping_place, traces_db
 from gpuctl.cli.options import TableOptions, grouped
-from gpuctl.cli.output import announce_written, command_line, for_people, print_result
+from gpuctl.cli.output import announce_written, command_line, for_people, keep, keeping_place, print_result, traces_db
 from gpuctl.cli.replay_options import Places
 from gpuctl.cli.replay_tables import SECTIONS, SWEEP_TABLES, TABLES
 from gpuctl.cli.settings import settings

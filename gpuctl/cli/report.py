@@ -22,7 +22,7 @@ from gpuctl.services.options import Filters
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpuctl.cli.output_format import OutputFormat
+    from gpuctl.cli.options import OutputFormat
     from gpuctl.cli.settings import Settings
     from gpuctl.core.notes import Note
     from gpuctl.core.results import Analysis
@@ -180,8 +180,8 @@ def _write_user(  # noqa: PLR0917 - what the command was given
     html: Path | None, given: Settings, *, notes: bool,
 ) -> None:  # fmt: skip
     """Write the page of one user, for each cluster with jobs of that user."""
+    from gpuctl.cli.options import OutputFormat
     from gpuctl.cli.output import print_screen
-    from gpuctl.cli.output_format import OutputFormat
     from gpuctl.reports.screens.user import TABLES, screen
     from gpuctl.services.report_inputs import gather
 

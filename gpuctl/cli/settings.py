@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from gpuctl.ingest.pipeline.report import IngestReport
 
 
+LOADED = frozenset({"loaded", "replaced"})
+"""States of a source whose rows are in the store now."""
+_NOT_READ_SHOWN = 20
+
+
 @dataclass(frozen=True)
 class Settings:
     """The options that stand before the command; as a `gpuctl.services.frontend.Frontend`, prints what services tell.
@@ -55,9 +60,7 @@ class Settings:
         Raises:
             Exit: nothing was loaded.
         """
-        from gpuctl.cli.ingest_messages import print_report
-
-        print_report(report, store, quiet=self.quiet, hide=self.hide, brief=brief)
+        print_report(report, store, self, brief=brief)
         if report.nothing_loaded:
             import typer
 
@@ -65,12 +68,90 @@ class Settings:
 
     def interrupted(self, report: IngestReport, store: Path) -> None:
         """Print what an interrupted ingest has left in a store."""
-        from gpuctl.cli.ingest_messages import print_interrupted
-
-        print_interrupted(report, store)
+        done = sum(s.status in LOADED for s in report.sources)
+        text = f"loaded until then, and still in {store}: {done}; the file at hand was rolled back"
+        message(f"gpuctl: interrupted; {text}")
 
 
 def settings(context: typer.Context) -> Settings:
     """Return the global options that this command was called with."""
     found = context.find_object(Settings)
     return Settings() if found is None else found
+
+
+def print_report(report: IngestReport, store: Path, given: Settings, *, brief: bool = False) -> None:
+    """Say on stderr what the table leaves out: faults always, the rest unless quiet.
+
+    If `brief`, what is no fault is counted, not listed.
+    """
+    from gpuctl.core.notes import NamedValue, note, untrusted
+
+    def say(text: Note, *, fault: bool = False) -> None:
+        given.tell(text if given.hide is None else given.hide(text), fault=fault)
+
+    def print_note(path: str, text: Note) -> None:
+        say(note("{path}: {told}", path=NamedValue("path", path), told=text))
+
+    rowless, nothing_loaded = {source.path for source in report.rowless}, report.nothing_loaded
+    for source in report.sources:
+        if source.status == "failed":
+            say(
+                note("gpuctl: {path}: {why}", path=NamedValue("path", source.path), why=untrusted(source.message)),
+                fault=True,
+            )
+            continue
+        # an answer of a node or a day without jobs may be empty, a whole input may not
+        if source.path in rowless and (source.rows_in or nothing_loaded):
+            what = (
+                note("rows rejected: {rows:,} of {rows:,}", rows=source.rows_in) if source.rows_in else note("no rows")
+            )
+            path = NamedValue("path", source.path)
+            say(note("gpuctl: {path}: {what}; nothing was loaded from it", path=path, what=what), fault=True)
+        reasons = [] if brief else [(reason, count) for reason, count in source.reasons if reason != source.message]
+        if source.message:
+            print_note(source.path, untrusted(source.message))
+        if source.rows_already_stored and not brief:
+            text = note(
+                "{stored:,} of {rows:,} row{rows||s} already in the store",
+                stored=source.rows_already_stored,
+                rows=source.rows_in,
+            )
+            print_note(source.path, text)
+        for reason, count in reasons:
+            text = note("rejected {count}: {reason}", count=count, reason=NamedValue("text", reason))
+            print_note(source.path, text)
+    for found in report.not_read:
+        if found.failed:
+            say(
+                note("gpuctl: {path}: {why}", path=NamedValue("path", found.shown), why=untrusted(found.why)),
+                fault=True,
+            )
+    _print_skipped(report, say, brief=brief)
+    for warning in report.warnings:
+        say(note("Warning: {warning}", warning=untrusted(warning)))
+    if report.dry_run:
+        say(note("nothing was written (--dry-run)"))
+    elif not report.sources:
+        say(note("{store} is up to date", store=NamedValue("path", str(store))))
+
+
+def _print_skipped(report: IngestReport, say: Callable[..., None], *, brief: bool) -> None:
+    """Say which files were not read, for no fault; only how many where `brief`."""
+    from gpuctl.core.notes import NamedValue, note, untrusted
+
+    others = [n for n in report.not_read if not n.failed]
+    if brief:
+        text = note(
+            "{others:,} of {files:,} file{files||s} skipped; for reasons: gpuctl ingest --notes",
+            others=len(others),
+            files=len(others) + len(report.sources),
+        )
+        if others:
+            say(text)
+        return
+    for found in others[:_NOT_READ_SHOWN]:
+        path = NamedValue("path", found.shown)
+        say(note("skipped: {path}: {why}", path=path, why=untrusted(found.why)))
+    if len(others) > _NOT_READ_SHOWN:
+        more = len(others) - _NOT_READ_SHOWN
+        say(note("skipped: {more} more (--json lists all)", more=more))

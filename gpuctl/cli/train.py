@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from gpuctl.cli.examples import WithExamples
-from gpuctl.cli.keep import keep, keeping_place, traces_db
 from gpuctl.cli.options import AnswerOptions, ClusterOption, KeepOption, TableOption, grouped
-from gpuctl.cli.output import check_tables, command_line, start
+from gpuctl.cli.output import check_tables, command_line, keep, keeping_place, start, traces_db
 from gpuctl.core.errors import ExitCode, UsageError
 from gpuctl.services.options import LogReading
 

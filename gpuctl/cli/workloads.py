@@ -18,10 +18,10 @@ from gpuctl.cli.options import (
     MapOption,
     SwfUnitOption,
     TableOption,
+    chosen_format,
     grouped,
 )
 from gpuctl.cli.output import announce_written, check_tables, command_line, print_result, start
-from gpuctl.cli.output_format import chosen_format
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.settings import settings
 from gpuctl.cli.train import LearntPathsArgument

@@ -15,12 +15,13 @@ from gpuctl.cli.options import (
     ClusterOption,
     FormatOption,
     JsonOption,
+    OutputFormat,
     ParquetOption,
     TableOption,
+    chosen_format,
     grouped,
 )
 from gpuctl.cli.output import announce_written, check_tables, command_line, print_result, start, write_files, write_text
-from gpuctl.cli.output_format import OutputFormat, chosen_format
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.settings import settings
 from gpuctl.core.errors import ExitCode, InputError, UsageError

@@ -18,10 +18,10 @@ from gpuctl.cli.options import (
     RuleRowsOption,
     RulesOption,
     TableOption,
+    chosen_format,
     grouped,
 )
 from gpuctl.cli.output import announce_written, check_tables, command_line, print_result, start, write_text
-from gpuctl.cli.output_format import chosen_format
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.research.dag import (
     DelayOption,
