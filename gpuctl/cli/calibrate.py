@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -109,7 +108,7 @@ def calibrate(
     for text in (*source.workload.notes, *source.cluster.notes):
         message(f"note: {text}", quiet=given.quiet or for_people(shape, shown.output))
     fit = _fit(source, (name, fixed), (fitted, trials, resources), given)
-    result = replace(tables.result(fit, sources=source.sources, command=command_line()))
+    result = tables.result(fit, sources=source.sources, command=command_line())
     if save is not None:
         save.write_text(fit.calibration.toml(), encoding="utf-8")
     write_files(result, given, html=html)

@@ -56,10 +56,6 @@ def replay(
     ] = None,
 ) -> None:
     """Replay jobs under other policies, with more load or on other nodes, and compare waits and completion times."""
-    from gpuctl.replay.results.settings import policy_notes
-    from gpuctl.replay.run import ReplayInterrupted
-    from gpuctl.services import replays
-    from gpuctl.services.replay_inputs import gantt_window
     from gpuctl.services.replay_plan import plan
 
     given = settings(context)
@@ -76,6 +72,11 @@ def replay(
         )
     db = planned.inputs.db
     place = keeping_place(places.keep_as, planned.paths, db)
+    from gpuctl.replay.results.settings import policy_notes
+    from gpuctl.replay.run import ReplayInterrupted
+    from gpuctl.services import replays
+    from gpuctl.services.replay_inputs import gantt_window
+
     db = traces_db(planned.paths, db, places.keep_as)
     ready = replays.prepare(replace(planned, inputs=replace(planned.inputs, db=db)), filters.parsed(), given)
     source = ready.source
