@@ -456,7 +456,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def offered(kind: type) -> dict[str, Any]:
+def offered(kind: Any) -> dict[str, Any]:
     """By field of a record of options, its annotation for Typer: its own, or its type with what was declared of it."""
     annotated: Any = Annotated
     hints = get_type_hints(kind, include_extras=True)

@@ -105,11 +105,12 @@ class Notebook:
             InputError: nothing was loaded.
         """
         del store, brief
-        faults = [f"  {each.path}: {each.message}" for each in report.sources if each.status == "failed"]
+        rowless = {each.path for each in report.rowless if each.rows_in or report.nothing_loaded}
+        lost = (each for each in report.sources if each.status == "failed" or each.path in rowless)
+        faults = [f"  {each.path}: {_why(each)}" for each in lost]
         faults += [f"  {each.shown}: {each.why}" for each in report.not_read if each.failed]
         if report.nothing_loaded:
-            others = [f"  {each.path}: {_why(each)}" for each in report.sources if each.status != "failed"]
-            raise InputError("\n".join(["nothing could be loaded:", *[*faults, *others][:12]]))
+            raise InputError("\n".join(["nothing could be loaded:", *faults[:12]]))
         if faults:
             self.tell("\n".join(["some logs could not be read:", *faults[:12]]), fault=True)
 

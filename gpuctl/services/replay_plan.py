@@ -228,6 +228,7 @@ def _of_file(
     from gpuctl.replay.experiments.file import read
 
     file = read(place)
+    blocks: Any = file.blocks  # one of the choices of --resample
     for option, given, here in (
         ("--policy", chosen.policy, True), ("--param", chosen.param, True), ("--model", chosen.model, True),
         ("INPUT", paths, bool(file.inputs)),
@@ -258,7 +259,7 @@ def _of_file(
             inference=file.inference or inputs.inference,
             inference_load=file.inference_load or inputs.inference_load,
         ),
-        rules if file.blocks is None else dataclasses.replace(rules, resample=file.blocks),
+        rules if blocks is None else dataclasses.replace(rules, resample=blocks),
         compared if file.baseline is None else dataclasses.replace(compared, baseline=file.baseline),
         failing,
     )

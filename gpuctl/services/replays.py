@@ -103,7 +103,7 @@ def compare(ready: Prepared, outcomes: list[Outcome], frontend: Frontend, *, wan
     return unchanged.before(
         ready.source, plan.names, ready.models, outcomes, known=plan.calibration,
         wanted=wanted and plan.compared.unchanged,
-        run=lambda *changed: run_on(*changed, plan.compared.jobs, frontend),
+        run=lambda source, names, models: run_on(source, names, models, plan.compared.jobs, frontend),
     )  # fmt: skip
 
 

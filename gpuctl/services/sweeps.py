@@ -64,7 +64,7 @@ def sweep(
     varied, compared = plan.varied, plan.compared
     was = unchanged.for_cells(
         source, plan.names, models, known=plan.calibration, wanted=compared.unchanged,
-        run=lambda *unvaried: run_on(*unvaried, compared.jobs, frontend),
+        run=lambda source, names, models: run_on(source, names, models, compared.jobs, frontend),
     )  # fmt: skip
     resample = plan.rules.resample if len(varied.seeds) > 1 else "none"
     every = cells_of.plan(plan.names, varied.factors, varied.seeds)

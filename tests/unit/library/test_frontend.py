@@ -22,8 +22,8 @@ def test_a_log_that_cannot_be_read_is_a_warning_beside_one_that_can(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "sacct.txt").write_text(SACCT)
-    (tmp_path / "more.txt.gz").write_bytes(b"\x1f\x8b\x08junk")
-    with pytest.warns(UserWarning, match=r"some logs could not be read:\n  .*more\.txt\.gz"):
+    (tmp_path / "more.txt").write_text(SACCT.replace("2024", "year"))
+    with pytest.warns(UserWarning, match=r"some logs could not be read:\n  .*more\.txt: "):
         trace = gpuctl.open(tmp_path)
     with trace:
         assert trace.sql("SELECT job FROM jobs")["job"].to_list() == ["1"]
@@ -38,7 +38,7 @@ def test_logs_of_which_nothing_can_be_read_are_an_error_that_names_them(tmp_path
 
 def test_several_values_are_for_sweep(sample_data: Path) -> None:
     with pytest.raises(gpuctl.errors.UsageError, match="several values") as caught:
-        gpuctl.replay(sample_data / "jobs.csv", "4x8", ["tiresias"], params={"tiresias.limits": "600,1200"})
+        gpuctl.replay(sample_data / "jobs.csv", "4x8", ["las"], params={"las.quantum": "600,1200"})
     assert "gpuctl.sweep" in str(caught.value.hint)
 
 
