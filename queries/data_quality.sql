@@ -61,7 +61,8 @@ WITH known(rank, level, quirk, finding, treatment) AS (
         (75, 'job', 'not_in_job_table', 'jobs that the table of jobs lacks', 'made of the tables of tasks and instances'),
         (76, 'job', 'not_in_task_table', 'jobs that the table of tasks lacks', 'size unknown'),
         (77, 'job', 'start_is_admission', 'jobs of which only the admission is known, not when their pods were ready', 'the admission is their start'),
-        (78, 'job', 'earlier_attempts_lost', 'jobs that were evicted before, of which Kueue keeps no times', 'their earlier attempts are missing: record kubectl get -w --output-watch-events'),
+        (78, 'job', 'earlier_attempts_lost', 'jobs that ran before, of which the source keeps not all times', 'earlier attempts are missing: record kubectl get -w --output-watch-events (Kueue), load condor_history -epochs, too (HTCondor)'),
+        (78, 'job', 'id_reused', 'jobs with the number of an earlier job: the scheduler began to count anew', 'the time of submission is part of their names'),
         (79, 'job', 'mig_not_counted', 'jobs that request slices of GPUs (MIG)', 'their slices are in no number of GPUs')
 ),
 seen AS (

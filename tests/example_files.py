@@ -137,11 +137,20 @@ def example_files() -> dict[str, tuple[str, bytes]]:
         "gpu-prometheus-text": _telemetry("gpu03.20261031T020700Z.prom"),
         "gpu-telegraf": _telemetry("telegraf.influx"),
         "suspensions": ("suspensions.csv", _first_lines(SAMPLES / "pickyman/suspensions.csv", 20)),
+        "lsf-acct": _batch("lsb.acct"),
+        "sge-accounting": _batch("accounting"),
+        "sge-accounting-json": _batch("accounting.jsonl"),
+        "htcondor-history": _batch("history"),
+        "pbs-qstat-json": _batch("qstat.json"),
     }  # fmt: skip
 
 
 def _telemetry(name: str) -> tuple[str, bytes]:
     return name, (FIXTURES / "telemetry" / name).read_bytes()
+
+
+def _batch(name: str) -> tuple[str, bytes]:
+    return name, (FIXTURES / "batch" / name).read_bytes()
 
 
 def _site_name(name: str) -> str:

@@ -46,21 +46,6 @@ _SHAPE = Shape(
     "an object with an array jobs, nodes, sinfo or partitions",
     "write it again with: squeue --json, sinfo --json or scontrol show node --json",
 )
-_TABLES = (
-    (re.compile(r"\s*JOBID\s+PARTITION\s+USER\s+PRIORITY|Account\|User\|RawShares|\s*Account\s+User\s+RawShares"), ""),
-    (re.compile(r"\*{9,}$|-{9,}$"), ""),
-    (
-        re.compile(r"\s*JOBID\s+PARTITION\s|(?=.*\bJOBID\|)(?=.*\|NODELIST)"),
-        "squeue's table, which has no time; gpuctl reads squeue --json and samples (gpuctl sample)",
-    ),
-    (
-        re.compile(r"PARTITION\s+AVAIL\s|AVAIL\||REASON\s+USER\s+TIMESTAMP"),
-        "sinfo's table, which has no time; gpuctl reads sinfo --json, scontrol show node and samples (gpuctl sample)",
-    ),
-)
-"""What the first line of a table for people looks like, and what to take in its place; empty: nothing is of use."""
-_TOOLS = {"sdiag output": "sdiag", "Usage reported": "sreport", "RawShares": "sshare", "PRIORITY": "sprio"}
-
 
 class _Elements:
     """The content of the elements until it is written."""
@@ -199,18 +184,6 @@ def sniff(name: str, head: bytes) -> str | None:
     return None
 
 
-def passes_over(name: str, head: bytes) -> str | None:
-    """Recognise the tables for people of squeue, sinfo, sprio, sshare, sdiag and sreport."""
-    del name
-    text = head[:4096].decode("utf-8", "replace")
-    first = text.partition("\n")[0].rstrip()
-    for shape, instead in _TABLES:
-        if shape.match(first):
-            tool = next((tool for sign, tool in _TOOLS.items() if sign in text), None)
-            return instead or (None if tool is None else f"what {tool} prints: gpuctl reads nothing of it")
-    return None
-
-
 FORMAT = Format(
     name="slurm-state-json",
     title="Slurm: nodes, partitions and jobs as JSON (squeue, sinfo, scontrol show node|job|partition --json)",
@@ -224,5 +197,4 @@ FORMAT = Format(
     zoned=True,
     sniff=sniff,
     load=load,
-    passes_over=passes_over,
 )

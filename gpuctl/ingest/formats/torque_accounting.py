@@ -25,10 +25,11 @@ from gpuctl.core.durations import pbs_walltime
 from gpuctl.core.line_reader import Line, RowError, numbered_lines
 from gpuctl.core.local_time import LATEST_S
 from gpuctl.core.states import State
+from gpuctl.ingest.batch.jobs import BATCH, REQUEUED, Job, Writer, differ
+from gpuctl.ingest.batch.pbs_attributes import attributes, ending, memory, seconds, size
+from gpuctl.ingest.batch.pbs_clock import Clock
 from gpuctl.ingest.core.format import RAW_LIMIT, Format, Sink
 from gpuctl.ingest.core.job_rows import DUPLICATE_JOB
-from gpuctl.ingest.pbs.attributes import attributes, ending, memory, seconds, size
-from gpuctl.ingest.pbs.jobs import BATCH, REQUEUED, Clock, Job, Writer
 from gpuctl.ingest.read.csv_header import first_line
 
 _RECORD = re.compile(rb"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[A-Za-z];[^;]+;")
@@ -58,7 +59,7 @@ class _Log:
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
         self._clock = Clock(sink.timezone)
-        self._writer = Writer(sink, _NAME)
+        self._writer = Writer(sink, _NAME, "pbs-qstat-json")
         self._jobs: dict[str, Job] = {}
         self._ended = 0
         self._stamped: list[tuple[str, str, int, str]] = []
@@ -147,9 +148,32 @@ class _Log:
         for kind, name, stamp, text in waiting:
             if name in gone and name in self._jobs:
                 _settle(self._jobs[name], kind, self._clock.utc(stamp), text)
-        self._writer.write({name: job for name, job in self._jobs.items() if name in gone})
+        self._put({name: job for name, job in self._jobs.items() if name in gone})
         self._jobs = {name: job for name, job in self._jobs.items() if name not in gone}
         self._ended = 0
+
+
+    def _put(self, jobs: dict[str, Job]) -> None:
+        """Write some jobs; the record of an end that adds nothing counts as already stored."""
+        known, others = self._writer.stored(list(jobs))
+        stale, made = [], {}
+        for name, job in jobs.items():
+            older = known.get(name)
+            reused = older is not None and older.final and differ(job.facts, older.facts)
+            if name in others or reused:
+                if job.line is not None:
+                    self._sink.reject(job.line[0], DUPLICATE_JOB, job.line[1])
+                continue
+            if older is not None and not job.add(older):
+                if job.line is not None:
+                    self._sink.already_stored()
+                continue
+            if older is not None:
+                stale.append(name)
+            if job.line is not None:
+                self._sink.loaded()
+            made[name] = job
+        self._writer.put(made, stale)
 
 
 def _repeats(known: dict[str, Any] | None, run: dict[str, Any]) -> bool:
@@ -195,7 +219,7 @@ def _run(found: dict[str, str]) -> dict[str, Any]:
     return {
         "start_ts": start, "end_ts": end, "state": state.value, "source_state": found.get("Exit_status"),
         "gpus": has.gpus, "servers": has.nodes, "exit_code": code, "exit_signal": signal, "reason": None, "quirks": [],
-        "placed": has.placed, "estimated": has.estimated,
+        "placed": has.placed, "estimated": has.estimated, "cpu_s": pbs_walltime(found.get("resources_used.cput", "")),
     }  # fmt: skip
 
 
@@ -229,6 +253,6 @@ FORMAT = Format(
     zoned=True,
     sniff=sniff,
     load=load,
-    parser_version=2,
+    parser_version=3,
     verified="documentation",
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gpuctl.core.errors import InputError, bug_of, is_bug
 from gpuctl.core.numbers import size
 from gpuctl.ingest.core.format import Place
+from gpuctl.ingest.pipeline.known_files import known_file
 from gpuctl.ingest.read.files import Candidate, NotRead, reason, walk
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def detect(
         names = [f.name for f, _ in claims]
         return None, f"ambiguous: could be {' or '.join(names)}; {LOG_FORMAT} NAME selects one", True
     passed = (f.passes_over(name, head) for f in formats if f.passes_over is not None)
-    return None, next((why for why in passed if why is not None), None) or _stranger(head), False
+    return None, next((why for why in passed if why is not None), None) or known_file(head) or _stranger(head), False
 
 
 def survey(

@@ -14,6 +14,7 @@ from gpuctl.core.errors import InputError
 from gpuctl.ingest.read.json_stream import (
     CUT_OFF,
     NOT_CLOSED,
+    NOT_JSON,
     OBJECT_LIMIT,
     Element,
     Window,
@@ -119,6 +120,60 @@ def documents(
                 return
     if not known:
         raise _other(begins or "", shape)
+
+
+def members(
+    stream: BinaryIO, of: str, record_start: re.Pattern[str], limit: int = OBJECT_LIMIT
+) -> Iterator[tuple[Mapping[str, Any], str, Element]]:
+    """Yield the members of an object inside each document: ``{"Jobs": {"1": {...}, "2": {...}}, "time": 7}``.
+
+    Args:
+        stream: decompressed bytes, UTF-8.
+        of: the name of that object.
+        record_start: what a member begins with, its name in quotes; reading goes on there after damage.
+        limit: most characters of one member.
+
+    Returns:
+        the document's other members before it, the member's name (empty where it cannot be read), and its value.
+    """
+    window = Window(stream)
+    around: dict[str, Any] = {}
+    inside = False
+    while window.more(limit):
+        char = window.text[window.pos]
+        if char in "{}":
+            window.advance(window.pos + 1)
+            inside, around = inside and char == "{", around if inside or char == "{" else {}
+            continue
+        name = _key_here(window, limit)
+        if name is None:
+            element, whole = faulty(window, CUT_OFF if window.ended else NOT_JSON, record_start, limit)
+            yield around, "", element
+            # what follows the damage begins as a member does
+            inside = True
+        elif name == of and not inside and window.text[window.pos : window.pos + 1] == "{":
+            window.advance(window.pos + 1)
+            inside, whole = True, True
+        else:
+            element, whole = next_element(window, record_start, limit)
+            if inside:
+                yield around, name, element
+            elif element.fault is None:
+                around[name] = element.value
+        if not whole:
+            return
+
+
+def _key_here(window: Window, limit: int) -> str | None:
+    """Read the name of the member that begins here and go on to its value; None if there is none."""
+    while (key := _KEY.match(window.text, window.pos)) is None or key.end() == len(window.text):
+        if window.ended or window.held() > limit or (key is None and window.text[window.pos] != '"'):
+            return None
+        window.grow(limit)
+    name = _name(key[1])
+    if name is not None:
+        window.advance(key.end())
+    return name
 
 
 def has_array(head: str, names: frozenset[str]) -> bool:

@@ -184,9 +184,9 @@ def test_the_jobs_and_nodes_of_others_are_not_taken(text: str) -> None:
     [
         ("             JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)\n", "squeue --json"),
         ("ACCOUNT|TRES_PER_NODE|JOBID|NAME|ST|USER|NODELIST(REASON)|X\n", "squeue --json"),
-        ("PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST\n", "sinfo --json"),
-        ("          JOBID PARTITION     USER   PRIORITY       SITE        AGE\n", "what sprio prints"),
-        ("*" * 55 + "\nsdiag output at Fri Nov 20 21:13:00 2026\n", "what sdiag prints"),
+        ("PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST\n", "sinfo -N --json"),
+        ("          JOBID PARTITION     USER   PRIORITY       SITE        AGE\n", "sprio of Slurm"),
+        ("*" * 55 + "\nsdiag output at Fri Nov 20 21:13:00 2026\n", "sdiag of Slurm"),
         ("*" * 55 + "\nWelcome\n", None),
         ("hello\n", None),
     ],

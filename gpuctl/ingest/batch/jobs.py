@@ -1,66 +1,44 @@
-"""Jobs of PBS and Torque, made from the records of one file and completed from files loaded before."""
+"""Jobs made of several records, of one file or of several files, in whatever order these are loaded."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 from gpuctl.core.states import State
-from gpuctl.ingest.core.job_rows import DUPLICATE_JOB, add_queues
+from gpuctl.ingest.core.job_rows import add_queues
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gpuctl.ingest.core.format import Sink
 
 BATCH = 20_000
 """Jobs that have ended are written this many at a time."""
-OPEN = frozenset({State.PENDING.value, State.RUNNING.value})
+OPEN = frozenset({State.PENDING.value, State.RUNNING.value, State.SUSPENDED.value})
+KEPT = frozenset({"id_reused", "earlier_attempts_lost"})
+"""Words of ``jobs.quirks`` that do not follow from the times of a job."""
 REQUEUED = "requeued"
 """Reason of a run that ended and whose job is back in its queue."""
-_QUARTER_S, _NEAR_S, _FARTHEST_S = 900, 90, 14 * 3600
 FACTS = (
     *("queue", "user", "account", "name", "array_job", "array_task", "submit_ts", "eligible_ts", "nodes", "cpus"),
-    *("gpus", "mem_mb", "time_limit_s"),
+    *("gpus", "gpu_type", "mem_mb", "time_limit_s", "priority"),
 )
 """Columns of ``jobs`` that records of any kind may show."""
-RUN = ("start_ts", "end_ts", "state", "source_state", "gpus", "servers", "exit_code", "exit_signal", "reason", "quirks")
+RUN = (
+    *("start_ts", "end_ts", "state", "source_state", "gpus", "servers", "exit_code", "exit_signal", "reason", "cpu_s"),
+    "quirks",
+)
 """Columns of ``attempts`` that a run has of its own."""
+_COPIED = ("start_ts", "end_ts", "source_state", "gpus", "exit_code", "exit_signal", "cpu_s")
 _FACT_TIMES, _RUN_TIMES = ("submit_ts", "eligible_ts"), ("start_ts", "end_ts")
 _TIMES = frozenset({"submit_ts", "eligible_ts", "start_ts", "end_ts", "queued_ts", "released_ts"})
-_REALS = frozenset({"gpus", "wait_s", "run_s", "run_span_s", "run_sum_s", "run_last_s"})
+_REALS = frozenset({"gpus", "wait_s", "run_s", "run_span_s", "run_sum_s", "run_last_s", "cpu_s"})
 _COUNTS = frozenset(
-    ("nodes", "cpus", "mem_mb", "time_limit_s", "attempts", "attempt", "servers", "exit_code", "exit_signal")
+    (
+        *("nodes", "cpus", "mem_mb", "time_limit_s", "priority", "attempts", "attempt", "servers", "exit_code"),
+        "exit_signal",
+    )
 )
-
-
-class Clock:
-    """The offset of the stamps of records, which carry no zone, from UTC.
-
-    The stamp of the record of an end and the time ``end`` in it are the same instant: their difference, in quarters of
-    an hour, holds until another record shows another one. Without such a record the zone is the sink's.
-    """
-
-    def __init__(self, zone: str) -> None:
-        self._zone = ZoneInfo(zone)
-        self._since: list[int] = []
-        self._offsets: list[int] = []
-
-    def learn(self, stamp: int, end: int) -> None:
-        """Take a stamp, as if it were UTC, and the same instant in seconds from 1970."""
-        offset = round((stamp - end) / _QUARTER_S) * _QUARTER_S
-        if abs(stamp - end - offset) > _NEAR_S or abs(offset) > _FARTHEST_S:
-            return
-        if not self._since or (stamp >= self._since[-1] and offset != self._offsets[-1]):
-            self._since.append(stamp)
-            self._offsets.append(offset)
-
-    def utc(self, stamp: int) -> int:
-        """Return the seconds from 1970 of a stamp that is given as if it were UTC."""
-        if self._since:
-            return stamp - self._offsets[max(0, bisect_right(self._since, stamp) - 1)]
-        local = datetime.fromtimestamp(stamp, UTC).replace(tzinfo=self._zone)
-        return int(local.timestamp())
 
 
 class Job:
@@ -72,16 +50,18 @@ class Job:
         final: whether the record of its end was read.
         last: the state, end and reason of a job that ended or waits without a run; None if its last run shows.
         line: number and text of the record of its end.
+        quirks: oddities of its records, beside those of its times.
     """
 
-    __slots__ = ("facts", "final", "last", "line", "runs")
+    __slots__ = ("facts", "final", "last", "line", "quirks", "runs")
 
     def __init__(self) -> None:
         self.facts: dict[str, Any] = {}
-        self.runs: dict[int | None, dict[str, Any]] = {}
+        self.runs: dict[float | None, dict[str, Any]] = {}
         self.final = False
-        self.last: tuple[str, int | None, str | None] | None = None
+        self.last: tuple[str, float | None, str | None] | None = None
         self.line: tuple[int, str] | None = None
+        self.quirks: list[str] = []
 
     def known(self, facts: dict[str, Any], *, later: bool = True) -> None:
         """Add facts; those of a later record count before the ones there are."""
@@ -94,12 +74,12 @@ class Job:
         Args:
             older: the job as sources loaded before have it.
         """
-        fresh = [k for k, run in self.runs.items() if k not in older.runs or _ended(run) > _ended(older.runs[k])]
+        fresh = [k for k, run in self.runs.items() if k not in older.runs or ended(run) > ended(older.runs[k])]
         news = bool(fresh) or (not older.final and (self.final or self.last is not None))
         news = news or not self.facts.keys() <= older.facts.keys()
         self.known(older.facts, later=older.final and not self.final)
         for start, run in older.runs.items():
-            if start not in self.runs or _ended(run) >= _ended(self.runs[start]):
+            if start not in self.runs or ended(run) >= ended(self.runs[start]):
                 self.runs[start] = run
         if self.last is None or older.final:
             self.last = older.last
@@ -107,19 +87,26 @@ class Job:
         return news
 
 
-def _differ(facts: dict[str, Any], others: dict[str, Any]) -> bool:
-    """Whether two jobs of one number were submitted at different times."""
+def differ(facts: dict[str, Any], others: dict[str, Any]) -> bool:
+    """Return whether two jobs of one number were submitted at different times."""
     both = {facts.get("submit_ts"), others.get("submit_ts")} - {None}
     return len(both) > 1
 
 
-def _ended(run: dict[str, Any]) -> bool:
+def ended(run: dict[str, Any]) -> bool:
+    """Return whether a run is over."""
     return run["state"] not in OPEN
+
+
+def when(run: dict[str, Any]) -> float:
+    """Return the place of a run among the others of its job: its start, or if it never started its end."""
+    at: float | None = run["start_ts"] if run["start_ts"] is not None else run["end_ts"]
+    return float("inf") if at is None else at
 
 
 def rows(name: str, job: Job) -> tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the row of a job, and those of its attempts and placements."""
-    runs = sorted(job.runs.values(), key=lambda run: (run["start_ts"] is None, run["start_ts"] or 0))
+    runs = sorted(job.runs.values(), key=when)
     back = bool(runs) and runs[-1]["reason"] == REQUEUED and (not job.final or job.last is not None)
     if not runs or back:
         state, end, reason = job.last or (State.PENDING.value, None, None)
@@ -149,13 +136,18 @@ def rows(name: str, job: Job) -> tuple[dict[str, Any], list[dict[str, Any]], lis
         "run_span_s": _span(start, last["end_ts"]),
         "run_sum_s": sum(lengths) if lengths else None,
         "run_last_s": last["run_s"],
-        "quirks": _quirks(submit, start, last["state"]),
+        "quirks": [*_quirks(submit, start, last["state"]), *job.quirks],
     }
     return row, attempts, placed
 
 
 def _attempt(  # noqa: PLR0917 - a run and what is around it
-    name: str, number: int, run: dict[str, Any], after: dict[str, Any] | None, queued: int | None, eligible: int | None
+    name: str,
+    number: int,
+    run: dict[str, Any],
+    after: dict[str, Any] | None,
+    queued: float | None,
+    eligible: float | None,
 ) -> dict[str, Any]:
     start, end, state = run["start_ts"], run["end_ts"], run["state"]
     quirks = [*run["quirks"]]
@@ -176,61 +168,49 @@ def _attempt(  # noqa: PLR0917 - a run and what is around it
         ready = start
         quirks.append("eligible_clamped")
     return {
-        **{key: run[key] for key in ("start_ts", "end_ts", "source_state", "gpus", "exit_code", "exit_signal")},
+        **{key: run[key] for key in _COPIED},
         "job": name, "attempt": number, "queued_ts": queued, "eligible_ts": ready, "released_ts": released,
         "state": state, "servers": len(run["placed"]) or run["servers"] or 0, "reason": run["reason"],
         "wait_s": _span(queued, start), "run_s": _span(start, end), "quirks": list(dict.fromkeys(quirks)),
     }  # fmt: skip
 
 
-def _span(since: int | None, until: int | None) -> float | None:
+def _span(since: float | None, until: float | None) -> float | None:
     return float(until - since) if since is not None and until is not None and until >= since else None
 
 
-def _quirks(submit: int | None, start: int | None, state: str) -> list[str]:
+def _quirks(submit: float | None, start: float | None, state: str) -> list[str]:
     early = submit is not None and start is not None and start < submit
     return [*(["start_before_submit"] if early else []), *(["unknown_state"] if state == State.UNKNOWN.value else [])]
 
 
 class Writer:
-    """Writes jobs into the store, merged with its rows of the same jobs.
+    """Writes jobs into the store, in place of its rows of the same jobs.
 
     Args:
         sink: takes the rows.
-        name: of the format: jobs of sources of another one are left as they are.
+        names: of the formats that describe the same jobs: jobs of sources of other formats are left as they are.
     """
 
-    def __init__(self, sink: Sink, name: str) -> None:
+    def __init__(self, sink: Sink, *names: str) -> None:
         self._sink = sink
-        self._name = name
+        self._names = list(names)
         self._queues: set[str] = set()
 
-    def write(self, jobs: dict[str, Job]) -> None:
-        """Write some jobs; the record of an end that adds nothing counts as already stored."""
-        known, others = self._stored(list(jobs))
-        stale, made = [], []
-        for name, job in jobs.items():
-            older = known.get(name)
-            reused = older is not None and older.final and _differ(job.facts, older.facts)
-            if name in others or reused:
-                if job.line is not None:
-                    self._sink.reject(job.line[0], DUPLICATE_JOB, job.line[1])
-                continue
-            if older is not None and not job.add(older):
-                if job.line is not None:
-                    self._sink.already_stored()
-                continue
-            if older is not None:
-                stale.append(name)
-            if job.line is not None:
-                self._sink.loaded()
-            made.append(rows(name, job))
-        own: dict[str, object] = {"cluster": self._sink.cluster, "jobs": stale}
+    def put(self, jobs: dict[str, Job], stale: Sequence[str]) -> None:
+        """Write some jobs, each whole, once the rows of those that the store has already are gone.
+
+        Args:
+            jobs: by name.
+            stale: those that the store has, of `stored`.
+        """
+        own: dict[str, object] = {"cluster": self._sink.cluster, "jobs": list(stale)}
         for table in ("job_rows", "attempt_rows", "placements") if stale else ():
             self._sink.execute(
                 f"DELETE FROM {table} WHERE cluster = $cluster AND job IN (SELECT unnest($jobs::VARCHAR[]))",  # noqa: S608
                 own,
             )
+        made = [rows(name, job) for name, job in jobs.items()]
         for table, each in (
             ("jobs", [row for row, _, _ in made]),
             ("attempts", [row for _, many, _ in made for row in many]),
@@ -244,18 +224,19 @@ class Writer:
         """Write the queues."""
         add_queues(self._sink, self._queues)
 
-    def _stored(self, names: list[str]) -> tuple[dict[str, Job], set[str]]:
+    def stored(self, names: list[str]) -> tuple[dict[str, Job], set[str]]:
         """Return the jobs that the store has from such logs, and which it has from other sources."""
         of: dict[str, object] = {"cluster": self._sink.cluster, "jobs": names}
         there = "cluster = $cluster AND job IN (SELECT unnest($jobs::VARCHAR[]))"
-        mine = "(source = $source OR source IN (SELECT source FROM sources WHERE format = $format))"
-        with_source = {**of, "source": self._sink.source, "format": self._name}
+        mine = "(source = $source OR source IN (SELECT source FROM sources WHERE list_contains($formats, format)))"
+        with_source = {**of, "source": self._sink.source, "formats": self._names}
         found = self._sink.query(_seconds(f"SELECT * FROM job_rows WHERE {there} AND {mine}", _FACT_TIMES), with_source)  # noqa: S608
         known: dict[str, Job] = {}
         for row in found.iter_rows(named=True):
             job = known[row["job"]] = Job()
             job.facts = {name: row[name] for name in FACTS if row[name] is not None}
             job.final = row["state"] not in OPEN
+            job.quirks = [quirk for quirk in row["quirks"] or () if quirk in KEPT]
         every = self._sink.query(f"SELECT job FROM jobs WHERE {there}", of)["job"].to_list()  # noqa: S608
         if known:
             self._runs(known, of, there)
@@ -285,7 +266,7 @@ class Writer:
 
 
 def _seconds(sql: str, times: tuple[str, ...]) -> str:
-    changed = ", ".join(f"epoch({name})::BIGINT AS {name}" for name in times)
+    changed = ", ".join(f"epoch_us({name}) / 1000000 AS {name}" for name in times)
     return f"SELECT * REPLACE ({changed}) FROM ({sql})"  # noqa: S608
 
 
@@ -294,10 +275,12 @@ def _frame(each: list[dict[str, Any]]) -> Any:
 
     kinds: dict[str, Any] = {
         name: pl.List(pl.String) if name == "quirks" else pl.Boolean if name == "estimated" else
-        pl.Float64 if name in _REALS else pl.Int64 if name in _COUNTS | _TIMES else pl.String
+        pl.Float64 if name in _REALS | _TIMES else pl.Int64 if name in _COUNTS else pl.String
         for name in each[0]
     }  # fmt: skip
-    frame = pl.DataFrame(each, schema=kinds)
+    frame = pl.DataFrame({name: [row[name] for row in each] for name in kinds}, schema=kinds, strict=False)
     return frame.with_columns(
-        (pl.col(name) * 1_000_000).cast(pl.Datetime("us", "UTC")) for name in frame.columns if name in _TIMES
+        (pl.col(name) * 1_000_000).round().cast(pl.Int64).cast(pl.Datetime("us", "UTC"))
+        for name in frame.columns
+        if name in _TIMES
     )
