@@ -47,6 +47,7 @@ _SHAPE = Shape(
     "write it again with: squeue --json, sinfo --json or scontrol show node --json",
 )
 
+
 class _Elements:
     """The content of the elements until it is written."""
 

@@ -152,7 +152,6 @@ class _Log:
         self._jobs = {name: job for name, job in self._jobs.items() if name not in gone}
         self._ended = 0
 
-
     def _put(self, jobs: dict[str, Job]) -> None:
         """Write some jobs; the record of an end that adds nothing counts as already stored."""
         known, others = self._writer.stored(list(jobs))

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuctl.ingest.formats import torque_accounting
 from gpuctl.ingest.batch.pbs_attributes import attributes, memory_mb, size
 from gpuctl.ingest.batch.pbs_clock import Clock
+from gpuctl.ingest.formats import torque_accounting
 from tests.unit.ingest.traces.test_trace_formats import loaded
 
 if TYPE_CHECKING:
