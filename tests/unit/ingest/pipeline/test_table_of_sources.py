@@ -1,4 +1,4 @@
-"""The table "What each source gives" of docs/how-to/sources.md, compared with what the readers make of their samples."""
+"""The table "What each source gives" of docs/how-to/sources.md, compared with what readers make of samples."""
 
 from __future__ import annotations
 
