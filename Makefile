@@ -116,6 +116,7 @@ docs: $(VENV)/.installed-dev ## write what the documents have from the code anew
 	@$(BIN)/python tools/policy_pages.py
 	@$(BIN)/python tools/policy_figures.py
 	@$(BIN)/python tools/schema_page.py
+	@$(BIN)/python tools/library_page.py
 
 site: $(VENV)/.installed-site ## build the documents as a site, build/site; a broken link or anchor is an error
 	@mkdir -p build && NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict >build/site.log 2>&1 || \

@@ -10,6 +10,6 @@
 -- column: queue | - | queue or virtual cluster
 -- column: size_bucket | GPUs | GPUs of the gang
 -- column: wait_min | min | the wait
--- chart: cdf on=terminal x=wait_min series=size_bucket scale=minutes
+-- chart: cdf on=terminal name=chart-wait-cdf x=wait_min series=size_bucket scale=minutes
 --   title="Waits by gang size" beside=wait_by_size head=GPUs zero="at once" what=waits
 SELECT job, attempt, queue, size_bucket, minutes AS wait_min FROM base_waits ORDER BY job, attempt

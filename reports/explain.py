@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from gpuctl.core.job_explanation import Cause, Explanation, Interruption, Place, Training, Tried, Wait
     from gpuctl.core.numbers import Unit
 
+    Span = tuple[Literal["waiting", "running"], datetime, datetime, str]
+
 SCHEMA = 1
 LINES = 12
 """Maximum lines shown from an attempt's logs."""
@@ -419,23 +421,29 @@ def _decisions(found: Explanation) -> Iterator[Item]:
         yield Item("text", f"… and {plural(len(found.decisions) - DECISIONS, 'more decision')}: --json")
 
 
-def timeline(found: Explanation) -> Timeline | None:
-    """Return the figure of the page; None if no attempt has a known time."""
+def spans(found: Explanation) -> list[tuple[str, list[Span]]]:
+    """Return when each attempt waited and ran: kind, begin, end, and in words."""
     tries: list[tuple[str, Wait | None, datetime | None, datetime | None, str]] = []
     if found.never_started is not None:
         tries.append(("no attempt", found.never_started, None, None, ""))
     tries += [(f"attempt {one.number}", one.wait, one.start_ts, one.end_ts, one.state) for one in found.attempts]
     every = []
     for name, wait, start, end, state in tries:
-        spans: list[tuple[Literal["waiting", "running"], datetime, datetime, str]] = []
+        own: list[Span] = []
         if wait is not None and wait.queued_ts is not None and wait.seconds:
             until = wait.queued_ts + timedelta(seconds=wait.seconds)
-            spans.append(("waiting", wait.queued_ts, until, f"waited {lasting(wait.seconds)}"))
+            own.append(("waiting", wait.queued_ts, until, f"waited {lasting(wait.seconds)}"))
         if start is not None and end is not None and end > start:
-            spans.append(("running", start, end, f"ran {lasting((end - start).total_seconds())}: {state}"))
-        every.append((name, spans))
+            own.append(("running", start, end, f"ran {lasting((end - start).total_seconds())}: {state}"))
+        every.append((name, own))
+    return every
+
+
+def timeline(found: Explanation) -> Timeline | None:
+    """Return the figure of the page; None if no attempt has a known time."""
+    every = spans(found)
     shown_rows = every[:TRIES]
-    times = [time for _, spans in shown_rows for _, start, end, _ in spans for time in (start, end)]
+    times = [time for _, own in shown_rows for _, start, end, _ in own for time in (start, end)]
     if not times or min(times) == max(times):
         return None
     first, last = min(times), max(times)
@@ -450,10 +458,10 @@ def timeline(found: Explanation) -> Timeline | None:
                     round(100 * (end - start).total_seconds() / whole, 3),
                     f"{name} {words}, {shown(start)} to {shown(end)} UTC",
                 )
-                for kind, start, end, words in spans
+                for kind, start, end, words in own
             ),
         )
-        for name, spans in shown_rows
+        for name, own in shown_rows
     )
     return Timeline(rows, f"{shown(first)} UTC", f"{shown(last)} UTC", len(every) - len(shown_rows))
 

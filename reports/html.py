@@ -28,7 +28,7 @@ from gpuctl.reports.cell_text import shown, shown_columns, visible
 from gpuctl.reports.charts.registry import draw_all
 from gpuctl.reports.export.values import json_value
 from gpuctl.reports.metrics import in_words, values
-from gpuctl.reports.report import against_baseline, compared, failed, labelled, summarize, verdict
+from gpuctl.reports.report import against_baseline, compared, failed, file_endings, labelled, summarize, verdict
 from gpuctl.reports.summary import headlines
 from gpuctl.reports.units import Units
 from gpuctl.reports.why_empty import reasons
@@ -63,7 +63,6 @@ FEW_ROWS = 5
 LONG_TEXT = 60
 """Text length from which a column is wide."""
 
-_STRANGE = re.compile(r"[^A-Za-z0-9._]+")
 _INDENT = re.compile(r"^[ ]+", re.MULTILINE)
 _FEWER_ROWS = (TABLE_ROWS, 250, 100, 50, 25)
 
@@ -156,7 +155,7 @@ def render_report(parts: Sequence[Part], summary: Analysis, version: str = __ver
     cards: list[_Card] = []
     undrawn: list[Drawing] = []
     empty: list[tuple[str, list[str]]] = []
-    endings = _file_endings(parts)
+    endings = file_endings(parts)
     for number, part in enumerate(parts, 1):
         ending = f"--{number}" if number > 1 else ""
         drawings = draw_all(part.analysis, ending)
@@ -272,17 +271,6 @@ def _island(data: object) -> Markup:
     for char in "<>&":
         text = text.replace(char, f"\\u{ord(char):04x}")
     return Markup(text)  # noqa: S704 -- escaped a line above
-
-
-def _file_endings(parts: Sequence[Part]) -> list[str]:
-    """Return suffixes of the CSV files of several results: their labels, in characters valid in any file name."""
-    if len(parts) == 1:
-        return [""]
-    plain = [_STRANGE.sub("-", part.label)[:40].strip("-").lower() for part in parts]
-    return [
-        f"--{name}" if name and plain.count(name) == 1 else f"--{name}-{k}" if name else f"--{k}"
-        for k, name in enumerate(plain, 1)
-    ]
 
 
 def _cards(part: Part, drawings: Sequence[Drawing], endings: tuple[str, str], limit: int, *, label: str) -> list[_Card]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from gpuctl.reports.conditions import Check, Condition
 
 SECTION = ("report", "Report")
+_STRANGE = re.compile(r"[^A-Za-z0-9._]+")
 _COLUMNS = {"figure", "metric", "unit", "change", "change_pct", "better", "definition"}
 
 
@@ -57,6 +59,17 @@ def labelled(analyses: Sequence[Analysis], names: Sequence[str | None] | None = 
             taken.add(label)
         parts.append(Part(label, analysis))
     return tuple(parts)
+
+
+def file_endings(parts: Sequence[Part]) -> list[str]:
+    """Return suffixes of the files of several results: their labels, in characters valid in any file name."""
+    if len(parts) == 1:
+        return [""]
+    plain = [_STRANGE.sub("-", part.label)[:40].strip("-").lower() for part in parts]
+    return [
+        f"--{name}" if name and plain.count(name) == 1 else f"--{name}-{k}" if name else f"--{k}"
+        for k, name in enumerate(plain, 1)
+    ]
 
 
 BY_CHANCE = note("Periods also differ by chance: a difference is not the effect of a change.")

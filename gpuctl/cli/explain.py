@@ -12,6 +12,7 @@ import typer
 
 from gpuctl.cli.common import print_json
 from gpuctl.cli.options import (
+    FiguresOption,
     HtmlOption,
     JsonOption,
     LogFormatOption,
@@ -68,6 +69,7 @@ def explain(
     ] = None,
     as_json: JsonOption = False,
     html: HtmlOption = None,
+    figures: FiguresOption = None,
 ) -> None:
     """Explain why a job waited, where it ran, how it used its GPUs, and why it failed, with the evidence."""
     given = settings(context)
@@ -76,7 +78,7 @@ def explain(
     from gpuctl.analyze.options import Options
     from gpuctl.core.file_io import write_atomically
 
-    check_outputs(context, {"--html": html})
+    check_outputs(context, {"--html": html}, {"--figures": figures})
     _check_order(job, paths or [])
     options = Options(
         **site.settings(),
@@ -91,11 +93,16 @@ def explain(
     if html is not None:
         page = report_of.render_explanation(found).encode("utf-8", "backslashreplace")
         write_atomically(html, lambda file: _put(file, page))
+    if figures is not None:
+        from gpuctl.reports.charts.paper import write_all
+        from gpuctl.reports.drawables import of_explanation
+
+        write_all(of_explanation(found), figures)
     if as_json or given.json:
         print_json(report_of.as_json(found))
     else:
         report_of.print_explanation(found, color=None if given.color else False, pictures=sys.stdout.isatty())
-    announce_written((html,), given)
+    announce_written((html, figures), given)
     if store.failed:
         given.tell("gpuctl: some files could not be read: see above")
         raise typer.Exit(ExitCode.BAD_INPUT)

@@ -209,17 +209,10 @@ def _check(paths: list[Path] | None, db: Path | None, of_live: object) -> None:
 
 
 def _screen(report: IngestReport, store: Path) -> Screen:
-    from gpuctl.reports.screens.ingest import Source, screen
+    from gpuctl.reports.screens.ingest import each_source, screen
 
-    sources = [
-        Source(
-            s.path, s.format, s.status, 1, s.rows_loaded if s.status in LOADED else None, s.rows_rejected,
-            s.rows_already_stored,
-        )
-        for s in report.sources
-    ]  # fmt: skip
     others = sum(not one.failed for one in report.not_read)
-    return screen(str(store), report.cluster, sources, others, dry_run=report.dry_run)
+    return screen(str(store), report.cluster, each_source(report.sources), others, dry_run=report.dry_run)
 
 
 def _print(reports: list[IngestReport], *, as_json: bool, color: bool) -> None:

@@ -13,6 +13,7 @@ from gpuctl.cli.options import (
     ColumnsOption,
     CsvOption,
     DelimiterOption,
+    FiguresOption,
     HtmlOption,
     KeepOption,
     LogFormatOption,
@@ -81,6 +82,7 @@ def lessons(
     csv: CsvOption = None,
     parquet: ParquetOption = None,
     html: HtmlOption = None,
+    figures: FiguresOption = None,
     keep_as: KeepOption = None,
 ) -> None:  # fmt: skip
     """Estimate what the lessons of the Philly study would have saved on this trace, in GPU-hours and in waits."""
@@ -90,7 +92,8 @@ def lessons(
     from gpuctl.lessons import run as known
 
     check_tables(shown.table, known.TABLES if reference is None else (*known.TABLES, *known.OF_REFERENCE))
-    check_outputs(context, {"--html": html, "--output": output}, {"--csv": csv, "--parquet": parquet})
+    folders = {"--csv": csv, "--parquet": parquet, "--figures": figures}
+    check_outputs(context, {"--html": html, "--output": output}, folders)
     place = keeping_place(keep_as, paths or [], db)
     first = for_people(shape, output) and not (shown.table or shown.every)
     logs = LogReading(cluster, timezone, log_format, columns, delimiter)
@@ -98,14 +101,14 @@ def lessons(
         result = _result(found.path, found.cluster, site, (lesson or [], overhead, jobs, reference), given)
     for warning in () if first else result.warnings:
         given.tell(f"Warning: {warning}")
-    write_files(result, given, csv=csv, parquet=parquet, html=html)
+    write_files(result, given, csv=csv, parquet=parquet, html=html, figures=figures)
     screen = None
     if first:
         from gpuctl.reports.screens.lessons import screen as screen_of
 
         screen = screen_of(result)
     print_result(result, shape, output, shown.table, given, screen=screen, notes=shown.notes, paged=shown.every)
-    announce_written((csv, parquet, html, output), given)
+    announce_written((csv, parquet, html, figures, output), given)
     keep(result, keep_as, place, context, given)
     if found.failed:
         raise typer.Exit(ExitCode.BAD_INPUT)

@@ -68,8 +68,9 @@ def write_files(
         write_html(result, html)
     if figures is not None:
         from gpuctl.reports.charts.paper import write_all
+        from gpuctl.reports.drawables import of_analysis
 
-        write_all(result, figures)
+        write_all(of_analysis(result), figures)
 
 
 def write_text(text: str, output: Path | None) -> None:
@@ -181,6 +182,7 @@ class Command:
         csv: a folder for all tables as CSV.
         parquet: likewise as Parquet.
         log: a file that the command writes itself.
+        figures: a folder for all charts.
     """
 
     given: Settings
@@ -190,17 +192,18 @@ class Command:
     csv: Path | None = None
     parquet: Path | None = None
     log: Path | None = None
+    figures: Path | None = None
 
     def print(self, result: Analysis, also: Iterable[Path | None] = ()) -> None:
         """Print the answer, write its folders, and report on stderr what was written, `also` and the log included."""
-        write_files(result, self.given, csv=self.csv, parquet=self.parquet)
+        write_files(result, self.given, csv=self.csv, parquet=self.parquet, figures=self.figures)
         print_result(result, self.shape, self.answer.output, self.tables, self.given)
-        announce_written((self.answer.output, self.log, *also, self.csv, self.parquet), self.given)
+        announce_written((self.answer.output, self.log, *also, self.csv, self.parquet, self.figures), self.given)
 
 
 def start(
     context: typer.Context, answer: AnswerOptions, table: list[str] | None = None, *, csv: Path | None = None,
-    parquet: Path | None = None, log: Path | None = None,
+    parquet: Path | None = None, log: Path | None = None, figures: Path | None = None,
 ) -> Command:  # fmt: skip
     """Check format and places of an answer.
 
@@ -211,14 +214,16 @@ def start(
         csv: the folder of ``--csv``.
         parquet: the folder of ``--parquet``.
         log: the file of ``--log``.
+        figures: the folder of ``--figures``.
 
     Raises:
         UsageError: the options contradict each other, or a place cannot be written to.
     """
     given = settings(context)
     shape = answer.shape(given, table)
-    check_outputs(context, {"--output": answer.output, "--log": log}, {"--csv": csv, "--parquet": parquet})
-    return Command(given, shape, answer, table, csv, parquet, log)
+    folders = {"--csv": csv, "--parquet": parquet, "--figures": figures}
+    check_outputs(context, {"--output": answer.output, "--log": log}, folders)
+    return Command(given, shape, answer, table, csv, parquet, log, figures)
 
 
 def announce_written(places: Iterable[Path | None], given: Settings) -> None:

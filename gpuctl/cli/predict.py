@@ -15,13 +15,14 @@ from gpuctl.cli.options import (
     AnswerOptions,
     ClusterOption,
     CumulativeOption,
+    FiguresOption,
     KeepOption,
     NotesOption,
     OutputFormat,
     PlainJsonOption,
     grouped,
 )
-from gpuctl.cli.output import announce_written, command_line, keep, keeping_place, print_result
+from gpuctl.cli.output import announce_written, command_line, keep, keeping_place, print_result, write_files
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.settings import settings
 from gpuctl.core.errors import ExitCode, GpuctlError, UsageError
@@ -78,6 +79,7 @@ def runtime(
     cumulative: CumulativeOption = False,
     notes: NotesOption = False,
     answer: AnswerOptions,
+    figures: FiguresOption = None,
     keep_as: KeepOption = None,
 ) -> None:
     """Predict run times from a job's storage traffic, from other jobs of its training model, or from history."""
@@ -86,11 +88,13 @@ def runtime(
     from gpuctl.reports.screens.predict import runtime_screen
     from gpuctl.services.predictions import RuntimeOptions, predict_runtime
 
-    check_outputs(context, {"--output": answer.output})
+    check_outputs(context, {"--output": answer.output}, {"--figures": figures})
     place = keeping_place(keep_as, paths or [], db)
     request = RuntimeOptions(paths or [], jobs, tuple(job or ()), epochs, model, db, cluster, cumulative=cumulative)
     result, failed = predict_runtime(request, given, command_line())
+    write_files(result, given, figures=figures)
     _write(result, runtime_screen, shape, answer.output, given, notes=notes)
+    announce_written((figures,), given)
     keep(result, keep_as, place, context, given)
     if failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
@@ -225,6 +229,7 @@ def wait(
     logs: LogReading,
     notes: NotesOption = False,
     answer: AnswerOptions,
+    figures: FiguresOption = None,
 ) -> None:
     """Forecast how long jobs will wait: quantiles of the time between eligibility and start."""
     given = settings(context)
@@ -241,7 +246,7 @@ def wait(
         raise UsageError("--squeue without accounting is for --all", hint="also give accounting or a store")
     if slurm_conf and not (every and paths):
         raise UsageError("--slurm-conf is for --all, with accounting", hint="give accounting or a store, and --all")
-    check_outputs(context, {"--output": answer.output})
+    check_outputs(context, {"--output": answer.output}, {"--figures": figures})
     from gpuctl.reports.screens.predict import wait_screen
     from gpuctl.services.waits import OneJob, Queue, Source, predict_wait
 
@@ -250,8 +255,9 @@ def wait(
     source = Source(paths or [], None, logs, live)
     rules = tuple(slurm_conf or ())
     result, failed = predict_wait(source, model, request, given, command_line(), slurm_conf=rules)
+    write_files(result, given, figures=figures)
     _write(result, wait_screen, shape, answer.output, given, notes=notes)
-    announce_written((answer.output,), given)
+    announce_written((answer.output, figures), given)
     if failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli.common import message
-from gpuctl.cli.options import TableOptions, grouped
+from gpuctl.cli.options import FiguresOption, TableOptions, grouped
 from gpuctl.cli.output import announce_written, command_line, for_people, print_result, write_files
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.settings import settings
@@ -76,6 +76,7 @@ def report(
     markdown: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write a short summary for a pull request.")
     ] = None,
+    figures: FiguresOption = None,
     junit: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write the checks as JUnit XML, one test case each.")
     ] = None,
@@ -117,7 +118,8 @@ def report(
     command = command_line()
     written = {"--html": html, "--output": output, "--markdown": markdown, "--junit": junit}
     _check_listing(
-        {"--metrics": metrics, "--list": list_kept}, {**written, "--fail-if": fail_if, "--baseline": baseline}
+        {"--metrics": metrics, "--list": list_kept},
+        {**written, "--figures": figures, "--fail-if": fail_if, "--baseline": baseline},
     )
     if metrics:
         print_result(all_metrics(command), shape, output, table, given)
@@ -130,14 +132,14 @@ def report(
     if list_kept:
         print_result(_listed(paths, command, hidden=pseudonyms is not None), shape, output, table, given)
         return
-    check_outputs(context, written)
+    check_outputs(context, written, {"--figures": figures})
     if pseudonyms is not None:
         given = replace(given, hide=partial(_pseudonymous, pseudonyms))
     conditions = [parse(text) for text in fail_if or ()]
     chosen = Selection(tuple(cluster or ()), tuple(only or ()), command, filters.parsed())
     others = (conditions, baseline, markdown, junit, table, shown.every, pseudonyms)
     if len(chosen.filter.user) == 1 and not any(others):
-        _write_user(paths, chosen, shape, output, html, given, notes=shown.notes)
+        _write_user(paths, chosen, shape, output, (html, figures), given, notes=shown.notes)
         return
     found = gather(paths, chosen, given)
     old = [read_document(path) for path in baseline] if baseline else None
@@ -156,7 +158,7 @@ def report(
         screen = screen_of(parts, summary) if for_people(shape, output) and not (table or shown.every) else None
         for warning in () if screen else summary.warnings:
             given.tell(f"Warning: {warning}")
-        _write(parts, summary, html, markdown, junit)
+        _write(parts, summary, html, figures, markdown, junit)
         from gpuctl.reports.terminal.pictures import of_results
 
         with suppress(BrokenPipeError):  # whoever reads less has the verdict all the same
@@ -167,7 +169,8 @@ def report(
             sys.stdout.flush()
     # where they lie may name a user or a project
     announce_written(
-        [place and (Path(place.name) if pseudonyms else place) for place in (html, markdown, junit, output)], given
+        [place and (Path(place.name) if pseudonyms else place) for place in (html, figures, markdown, junit, output)],
+        given,
     )
     for sentence in failed(summary):
         message(f"gpuctl: {sentence}")
@@ -177,25 +180,25 @@ def report(
 
 def _write_user(  # noqa: PLR0917 - what the command was given
     paths: Sequence[Path], chosen: Selection, shape: OutputFormat | None, output: Path | None,
-    html: Path | None, given: Settings, *, notes: bool,
+    places: tuple[Path | None, Path | None], given: Settings, *, notes: bool,
 ) -> None:  # fmt: skip
-    """Write the page of one user, for each cluster with jobs of that user."""
+    """Write the page of one user, for each cluster with jobs of that user; `places` are of page and figures."""
     from gpuctl.cli.options import OutputFormat
     from gpuctl.cli.output import print_screen
     from gpuctl.reports.screens.user import TABLES, screen
     from gpuctl.services.report_inputs import gather
 
     found = [one.analysis for one in gather(paths, replace(chosen, tables=TABLES), given)]
-    if html is not None or shape not in {None, OutputFormat.TABLE}:
+    if any(places) or shape not in {None, OutputFormat.TABLE}:
         if len(found) > 1:
             raise UsageError("the tables of a user are of one cluster", hint="choose it with --cluster")
-        write_files(found[0], given, html=html)
+        write_files(found[0], given, html=places[0], figures=places[1])
     if shape not in {None, OutputFormat.TABLE}:
         print_result(found[0], shape, output, None, given)
-    elif html is None or output is not None:
+    elif not any(places) or output is not None:
         for one in found:
             print_screen(screen(one, chosen.filter.user[0]), output, given, notes=notes)
-    announce_written((html, output), given)
+    announce_written((*places, output), given)
 
 
 def _listed(paths: Sequence[Path], command: str, *, hidden: bool) -> Analysis:
@@ -223,13 +226,19 @@ def _check_listing(listings: Mapping[str, bool], others: Mapping[str, object]) -
         raise UsageError(f"{listing} makes no report", hint=f"leave {extra} out")
 
 
-def _write(
-    parts: tuple[Part, ...], summary: Analysis, html: Path | None, markdown: Path | None, junit: Path | None
-) -> None:
+def _write(  # noqa: PLR0917 - one place each
+    parts: tuple[Part, ...], summary: Analysis, html: Path | None, figures: Path | None, markdown: Path | None,
+    junit: Path | None,
+) -> None:  # fmt: skip
     if html is not None:
         from gpuctl.reports.html import render_report, write_page
 
         write_page(render_report(parts, summary), html)
+    if figures is not None:
+        from gpuctl.reports.charts.paper import write_all
+        from gpuctl.reports.drawables import of_report
+
+        write_all(of_report(parts), figures)
     if markdown is not None:
         from gpuctl.reports.ci import write_markdown
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gpuctl.cli.examples import WithExamples
-from gpuctl.cli.options import AnswerOptions, ClusterOption, KeepOption, TableOption, grouped
+from gpuctl.cli.options import AnswerOptions, ClusterOption, FiguresOption, KeepOption, TableOption, grouped
 from gpuctl.cli.output import check_tables, command_line, keep, keeping_place, start, traces_db
 from gpuctl.core.errors import ExitCode, UsageError
 from gpuctl.services.options import LogReading
@@ -59,10 +59,11 @@ def runtime(
     ] = None,
     table: TableOption = None,
     answer: AnswerOptions,
+    figures: FiguresOption = None,
     keep_as: KeepOption = None,
 ) -> None:
     """Train a model of run times on a log, and score it against simple rules on the log's last jobs."""
-    command = start(context, answer, table)
+    command = start(context, answer, table, figures=figures)
     shares = _numbers(quantiles)
     from gpuctl.predictors import card, history_tables
     from gpuctl.predictors.registry import find
@@ -131,9 +132,10 @@ def wait(
     test_share: TestShareOption = 0.25,
     table: TableOption = None,
     answer: AnswerOptions,
+    figures: FiguresOption = None,
 ) -> None:
     """Train a model of waits on a log, and score it against simple rules on the log's last jobs."""
-    command = start(context, answer, table)
+    command = start(context, answer, table, figures=figures)
     from gpuctl.predictors import card
     from gpuctl.services.waits import Source, train_wait
     from gpuctl.waits.tables import TABLES

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from os import PathLike
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from gpuctl.core.errors import InputError
+from gpuctl.library.arguments import PathOrText, is_path, job_filter, listed, mapping, one_of, path_of, paths_of
 from gpuctl.library.result import Result, preformatted
-from gpuctl.library.traces import LogReading, PathOrText, opened, paths_of
+from gpuctl.library.traces import LogReading, opened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from os import PathLike
     from typing import Unpack
 
     from gpuctl.analyze.options import Options
     from gpuctl.core.job_explanation import Explanation
-    from gpuctl.core.job_filter import JobFilter
+    from gpuctl.library.figures import Figure
 
 ALL = "all"
+Definition = Literal["gpuctl", "notebook"]
+Duration = Literal["span", "sum", "last"]
+Period = Literal["hour", "day", "week", "month", "quarter"]
 
 
 def analyze(
@@ -28,9 +33,9 @@ def analyze(
     *,
     sections: Sequence[str] = (),
     parameters: Mapping[str, str | int | float] | None = None,
-    definition: Literal["gpuctl", "notebook"] = "gpuctl",
-    duration: Literal["span", "sum", "last"] | None = None,
-    by: Literal["hour", "day", "week", "month", "quarter"] | None = None,
+    definition: Definition = "gpuctl",
+    duration: Duration | None = None,
+    by: Period | None = None,
     quotas: PathOrText | Mapping[str, float] | None = None,
     racks: PathOrText | Mapping[str, str] | None = None,
     borrow_below: float | None = None,
@@ -83,39 +88,55 @@ def analyze(
     from gpuctl.analyze.site_files import read_prices
     from gpuctl.core.job_filter import states_of
     from gpuctl.library.progress import NotebookProgress
-    from gpuctl.queries.sections import FORMER_NAMES
+    from gpuctl.reports.screens.analysis import screen
 
-    every = tables == ALL
-    wanted = [] if tables is None or every else [FORMER_NAMES.get(name, name) for name in tables]
+    every = isinstance(tables, str) and tables == ALL
+    wanted = [] if tables is None or every else [_table_name(name) for name in listed("tables", tables)]
+    sections = listed("sections", sections)
+    one_of("definition", definition, get_args(Definition))
+    one_of("duration", duration, (None, *get_args(Duration)))
+    one_of("by", by, (None, *get_args(Period)))
     names, own = registry.with_files(wanted)
     registry.check_names(sections=sections, tables=names, reference=reference, own=own)
-    with opened(source, reading) as trace, trace.store() as store, NotebookProgress() as progress:
+    with opened(source, reading) as trace, trace._store() as store, NotebookProgress() as progress:
         options = Options(
             cluster=reading.get("cluster") or trace.cluster,
             definition=definition,
             duration=duration,
             by=by,
             charge_zone=charge_timezone,
-            prices=read_prices(Path(prices)) if prices is not None else (),
-            forgive=states_of("forgive", forgive),
+            prices=read_prices(path_of(prices, "prices")) if prices is not None else (),
+            forgive=states_of("forgive", listed("forgive", forgive)),
             idle_below=idle_below,
             reference=reference,
             sections=tuple(sections),
             tables=tuple(names),
             exports=every,
             own=own,
-            parameters=dict(parameters or {}),
+            parameters=mapping("parameters", parameters),
             command="gpuctl.analyze",
             filter=job_filter(where),
             **_site(quotas, racks, borrow_below, reading, learned=learned),
         )
-        return Result(run(store, options, progress.at), "analysis")
+        # a choice of tables is shown as tables
+        return Result(run(store, options, progress.at), None if wanted or sections else screen)
 
 
 class JobExplanation:
     """Why one job waited, where it ran, how it used its GPUs, and why it failed.
 
     In a notebook it shows the text that ``gpuctl explain`` prints; `data` has it as plain data.
+
+    Example:
+        >>> import gpuctl
+        >>> job = gpuctl.explain("sample_data/failures", "4002")
+        >>> print(str(job).splitlines()[0])
+        Job 4002 of failures: completed
+        >>> job.data["job"]
+        '4002'
+        >>> job.figure().name
+        'timeline'
+        >>> job.to_html("job.html")
     """
 
     def __init__(self, found: Explanation) -> None:
@@ -137,7 +158,22 @@ class JobExplanation:
         from gpuctl.reports.explain import render_explanation
         from gpuctl.reports.html import write_page
 
-        write_page(render_explanation(self._found), Path(path))
+        write_page(render_explanation(self._found), path_of(path))
+
+    def figure(self) -> Figure:
+        """Return the chart of when the job waited and ran.
+
+        Raises:
+            UsageError: no time of it is known.
+        """
+        from gpuctl.core.errors import UsageError
+        from gpuctl.library.figures import figure_of
+        from gpuctl.reports.drawables import of_explanation
+
+        drawables = of_explanation(self._found)
+        if not drawables:
+            raise UsageError("no start or end of this job is known", hint="choose a job that has started")
+        return figure_of(drawables, "timeline")
 
     def __str__(self) -> str:
         import io
@@ -190,14 +226,15 @@ def explain(
     from gpuctl.analyze.options import Options
     from gpuctl.library.progress import NotebookProgress
 
-    with opened(source, reading) as trace, trace.store() as store, NotebookProgress() as progress:
+    with opened(source, reading) as trace, trace._store() as store, NotebookProgress() as progress:
         options: Options = Options(
             cluster=reading.get("cluster") or trace.cluster,
             filter=job_filter(where),
             command="gpuctl.explain",
             **_site(quotas, racks, borrow_below, reading, learned=learned),
         )
-        return JobExplanation(run(store, job, options, None if decisions is None else Path(decisions), progress.at))
+        folder = None if decisions is None else path_of(decisions, "decisions")
+        return JobExplanation(run(store, str(job), options, folder, progress.at))
 
 
 class FailureVerdict:
@@ -259,7 +296,7 @@ def classify(
     from gpuctl.joblogs.evidence import Facts
     from gpuctl.joblogs.table import load
 
-    table = load([Path(each) for each in signatures], learned=learned)
+    table = load([path_of(each, "signatures") for each in listed("signatures", signatures)], learned=learned)
     facts = Facts(exit_code=exit_code) if exit_code is not None else None
     with tempfile.TemporaryDirectory(prefix="gpuctl-") as folder:
         if isinstance(log, bytes) or (isinstance(log, str) and "\n" in log):
@@ -276,23 +313,6 @@ def classify(
     return FailureVerdict(judged[0].verdict)
 
 
-def job_filter(where: Mapping[str, str | Sequence[str]] | None) -> JobFilter:
-    """The filter that a mapping of its options makes.
-
-    Raises:
-        UsageError: a key or value makes no sense.
-    """
-    from gpuctl.core.errors import UsageError
-    from gpuctl.core.suggestions import meant
-    from gpuctl.services.options import Filters, record_of
-
-    names = [*Filters.__dataclass_fields__]
-    unknown = next((key for key in where or {} if key not in names), None)
-    if unknown is not None:
-        raise UsageError(f"where: no filter {unknown!r}", hint=meant(unknown, names))
-    return record_of(Filters, where or {}).parsed()
-
-
 def _site(
     quotas: PathOrText | Mapping[str, float] | None,
     racks: PathOrText | Mapping[str, str] | None,
@@ -304,9 +324,16 @@ def _site(
     from gpuctl.analyze.site_files import read_quotas, read_racks
 
     return {
-        "quotas": read_quotas(Path(quotas)) if isinstance(quotas, (str, PathLike)) else dict(quotas or {}),
-        "racks": read_racks(Path(racks)) if isinstance(racks, (str, PathLike)) else dict(racks or {}),
+        "quotas": read_quotas(path_of(quotas)) if is_path(quotas) else mapping("quotas", quotas),
+        "racks": read_racks(path_of(racks)) if is_path(racks) else mapping("racks", racks),
         "borrow_below": borrow_below,
-        "signatures": tuple(Path(each) for each in reading.get("signatures", ())),
+        "signatures": tuple(path_of(each, "signatures") for each in reading.get("signatures", ())),
         "learned": learned,
     }
+
+
+def _table_name(name: object) -> str:
+    from gpuctl.queries.sections import FORMER_NAMES
+
+    text = os.fspath(path_of(name, "tables"))
+    return FORMER_NAMES.get(text, text)

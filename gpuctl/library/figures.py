@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from gpuctl.core.errors import UsageError
 from gpuctl.core.suggestions import meant
+from gpuctl.library.arguments import path_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from os import PathLike
+    from pathlib import Path
 
-    from gpuctl.core.charts import Chart
-    from gpuctl.core.results import Analysis
+    from gpuctl.reports.charts.paper import Drawable
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,7 @@ class Figure:
 
     name: str
     title: str
-    _analysis: Analysis
-    _chart: Chart
+    _drawable: Drawable = field(repr=False)
 
     def save(
         self, path: str | PathLike[str], *, style: Literal["paper", "wide"] = "paper", data: bool = True
@@ -44,35 +44,43 @@ class Figure:
             the files written.
 
         Raises:
-            UsageError: another ending.
+            UsageError: another ending or style.
             OSError: a file cannot be written.
+
+        Example:
+            >>> import gpuctl
+            >>> figure = gpuctl.analyze("sample_data/philly").figure("wait-cdf")
+            >>> [path.name for path in figure.save("waits.pdf")]
+            ['waits.pdf', 'waits.csv']
         """
         from gpuctl.reports.charts.paper import write_figure
 
-        return write_figure(self._analysis, self._chart, Path(path), style=style, data=data)
+        return write_figure(self._drawable, path_of(path), style=style, data=data)
 
     def _repr_svg_(self) -> str:
         from gpuctl.reports.charts.paper import as_svg
 
-        return as_svg(self._analysis, self._chart, "wide")
+        return as_svg(self._drawable, "wide")
 
 
-def figure_of(analysis: Analysis, name: str) -> Figure:
+def figure_of(drawables: Sequence[Drawable], name: str, missing: Mapping[str, str] | None = None) -> Figure:
     """Return the chart of that name, or the first chart of the table of that name.
+
+    Args:
+        drawables: the charts.
+        name: as asked for.
+        missing: why other charts cannot be drawn, by name.
 
     Raises:
         UsageError: there is none, or it cannot be drawn.
     """
-    from gpuctl.reports.charts.paper import figure_name
-    from gpuctl.reports.charts.registry import rows_of
-    from gpuctl.reports.figures import on_page
-
-    charts = on_page(analysis)
-    found = next((each for each in charts if name in {each.name, figure_name(each)}), None)
-    found = found or next((each for each in charts if each.table == name), None)
+    wanted = str(name).removeprefix("chart-")
+    found = next((each for each in drawables if each.name == wanted), None)
+    found = found or next((each for each in drawables if each.table == wanted), None)
     if found is None:
-        raise UsageError(f"this result has no chart {name!r}", hint=meant(name, [figure_name(each) for each in charts]))
-    rows, missing = rows_of(found, analysis.table(found.table))
-    if rows is None:
-        raise UsageError(f"chart {found.name}: {missing}")
-    return Figure(figure_name(found), found.title, analysis, found)
+        why = (missing or {}).get(wanted)
+        names = [each.name for each in drawables]
+        if why is not None:
+            raise UsageError(f"chart {wanted}: {why}", hint=f"charts of this result: {', '.join(names) or 'none'}")
+        raise UsageError(f"this result has no chart {name!r}", hint=meant(wanted, names))
+    return Figure(found.name, found.title, found)

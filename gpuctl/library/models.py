@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from gpuctl.core.errors import UsageError
-from gpuctl.library.traces import LogReading, PathOrText, input_paths, write_frame
+from gpuctl.library.arguments import PathOrText, check_names, path_of
+from gpuctl.library.frames import named_frame, write_frame
+from gpuctl.library.traces import LogReading, input_paths
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -60,7 +62,8 @@ def train(
 
     if kind not in {"runtime", "wait", "overhead"}:
         raise UsageError(f"train: no kind {kind!r}", hint="runtime, wait or overhead")
-    command, folder = f"gpuctl.train {kind}", Path(model)
+    check_names(reading, LogReading.__annotations__)
+    command, folder = f"gpuctl.train {kind}", path_of(model, "model")
     card.check_place(folder)
     unknown = sorted(set(reading) - set(Logs.__dataclass_fields__))
     if unknown:
@@ -103,9 +106,10 @@ def load_model(folder: PathOrText) -> Model:
     """
     from gpuctl.predictors.card import read_card
 
-    card = read_card(Path(folder))
+    place = path_of(folder, "folder")
+    card = read_card(place)
     kind = {"history": "runtime", "wait": "wait", "overhead": "overhead"}.get(card["kind"], card["kind"])
-    return Model(Path(folder), kind, card)
+    return Model(place, kind, card)
 
 
 class Model:
@@ -138,10 +142,15 @@ class Model:
             UsageError: `jobs` lacks a column, or the model is of a kind that predicts no jobs.
             InputError: a value is not what it should be.
         """
+        from gpuctl.library.ingests import remarks
+
         with ExitStack() as stack:
+            # columns that are not read are no surprise in a frame
+            stack.enter_context(remarks())
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpuctl-")))
             needed = () if self.kind == "overhead" else ("job_id",)
             listed = write_frame(jobs, folder / "jobs.csv", needed)
+            stack.enter_context(named_frame(listed))
             if self.kind == "runtime":
                 return self._run_times(listed)
             if self.kind == "wait":

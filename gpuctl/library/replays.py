@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from gpuctl.core.errors import UsageError
-from gpuctl.library.analysis import job_filter
-from gpuctl.library.traces import PathOrText, Trace, input_paths
+from gpuctl.library.arguments import PathOrText, check_names, job_filter, listed, mapping, path_of
+from gpuctl.library.traces import Trace, input_paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -152,6 +152,7 @@ def replay(
     from gpuctl.library.progress import NOTEBOOK
     from gpuctl.library.result import Result
     from gpuctl.replay.run import ReplayInterrupted
+    from gpuctl.reports.screens.replay import screen
     from gpuctl.services import replays
 
     with _prepared(
@@ -162,7 +163,10 @@ def replay(
         before = replays.compare(ready, outcomes, NOTEBOOK)
         if before.missing:
             raise ReplayInterrupted(outcomes, before.missing)
-        return Result(replays.result(ready, outcomes, before, command="gpuctl.replay"), "replay")
+        return Result(
+            replays.result(ready, outcomes, before, command="gpuctl.replay"),
+            lambda found: screen(found, found.warnings),
+        )
 
 
 def sweep(
@@ -211,17 +215,18 @@ def sweep(
     """
     from gpuctl.library.progress import NOTEBOOK
     from gpuctl.library.result import Result
+    from gpuctl.reports.screens.experiments import screen
     from gpuctl.services import sweeps
     from gpuctl.spread.engine import parse
 
-    if any(isinstance(each, type) for each in policies):
+    if any(map(inspect.isclass, listed("policies", policies))):
         raise UsageError("a sweep takes policies by name", hint="put the class into a file: FILE.py:CLASS")
     with _prepared(
         jobs, cluster, policies, params, options, where=where, scale_load=scale_load, add_nodes=add_nodes, seed=seeds,
         baseline=baseline, resample=resample, processes=processes, several=True,
     ) as ready:  # fmt: skip
         found = sweeps.sweep(ready, NOTEBOOK, engine=parse("local", processes), command="gpuctl.sweep")
-        return Result(found, "experiments")
+        return Result(found, screen)
 
 
 class Simulation:
@@ -243,8 +248,12 @@ class Simulation:
         >>> import gpuctl
         >>> simulation = gpuctl.Simulation("sample_data/jobs.csv", "4x8", "srtf")
         >>> simulation.advance(until=3600)
-        >>> simulation.now <= 3600
-        True
+        >>> simulation.now <= 3600, simulation.unfinished > 0
+        (True, True)
+        >>> other = simulation.fork()
+        >>> other.advance(instants=5)
+        >>> other.jobs().height
+        300
     """
 
     def __init__(
@@ -316,13 +325,11 @@ def _prepared(
     from gpuctl.services.options import Comparison, Failing, Inputs, Policies, Rules, record_of
     from gpuctl.services.replay_plan import plan
 
-    unknown = sorted(set(options) - set(ReplayOptions.__annotations__))
-    if unknown:
-        raise TypeError(f"unexpected option {unknown[0]!r}")
+    check_names(options, ReplayOptions.__annotations__)
     names, local = _named(policies)
     values: dict[str, Any] = {
-        "cluster": cluster, "policy": names, "jobs": 1 if local else processes,
-        "param": [f"{key}={_listed(value)}" for key, value in (params or {}).items()],
+        "cluster": None if cluster is None else path_of(cluster, "cluster"), "policy": names, "jobs": 1 if local else processes,
+        "param": [f"{key}={_listed(value)}" for key, value in mapping("params", params).items()],
         **{key: text for key, value in more.items() if (text := _listed(value))}, **options,
     }  # fmt: skip
     with ExitStack() as stack:
@@ -351,7 +358,8 @@ def _named(policies: Sequence[str | type[Policy]]) -> tuple[list[str], bool]:
     """Names of the policies, and whether some are classes, which no other process can import."""
     from gpuctl.replay.policies import register
 
-    if isinstance(policies, str):
-        raise UsageError(f"policies={policies!r}: expected a list", hint=f"policies=[{policies!r}]")
-    names = [register(each) if inspect.isclass(each) else str(each) for each in policies]
-    return names, any(map(inspect.isclass, policies))
+    given = listed("policies", policies)
+    if not given:
+        raise UsageError("no policy to replay", hint='policies=["fifo", "srtf"]')
+    names = [register(each) if isinstance(each, type) else str(each) for each in given]
+    return names, any(map(inspect.isclass, given))

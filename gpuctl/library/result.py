@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Literal
 
 from gpuctl.core.errors import UsageError
 from gpuctl.core.suggestions import meant
+from gpuctl.library.arguments import path_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from os import PathLike
 
     import polars as pl
 
     from gpuctl.core.results import Analysis, ResultTable
     from gpuctl.library.figures import Figure
+    from gpuctl.reports.charts.paper import Drawable
     from gpuctl.reports.screens.model import Screen
 
 _ROWS_SHOWN = 10
@@ -32,11 +35,36 @@ class Result:
     """Documented tables that answer a question; what the command line prints, as data.
 
     In a notebook it shows one screen. It holds no open file.
+
+    Example:
+        >>> import gpuctl
+        >>> result = gpuctl.analyze("sample_data/failures")
+        >>> result.cluster, "status" in result.tables
+        ('failures', True)
+        >>> result.table("status").columns[:3]
+        ['state', 'source_state', 'jobs']
+        >>> result.columns("status").row(2)
+        ('jobs', 'jobs', 'number of jobs')
+        >>> result.describe("status").partition(":")[0]
+        'Final states of the jobs'
+        >>> result.settings["definition"], result.notes[:0]
+        ('gpuctl', ())
+        >>> "wait-cdf" in result.figures
+        True
+        >>> result.to_html("page.html")
+        >>> result.to_json("result.json")
+        >>> result.to_csv("tables")
+        >>> result.to_parquet("tables")
+        >>> drawn = gpuctl.analyze("sample_data/failures", ["wait_cdf"])
+        >>> drawn.figure("wait-cdf").title
+        'Queueing delay by job size, all queues'
+        >>> [path.suffix for path in drawn.save_figures("figures")]
+        ['.svg', '.csv', '.pdf', '.png']
     """
 
-    def __init__(self, analysis: Analysis, screen: Literal["analysis", "replay", "experiments"] | None = None) -> None:
+    def __init__(self, analysis: Analysis, screen: Callable[[Analysis], Screen] | None = None) -> None:
         self._analysis = analysis
-        self._kind = screen
+        self._screen = screen
 
     @property
     def cluster(self) -> str:
@@ -101,16 +129,14 @@ class Result:
             UsageError: this result has no such chart, or it cannot be drawn; the message says why.
         """
         from gpuctl.library.figures import figure_of
+        from gpuctl.reports.drawables import missing
 
-        return figure_of(self._analysis, name)
+        return figure_of(self._drawables(), name, missing(self._analysis))
 
     @property
     def figures(self) -> tuple[str, ...]:
         """Names of its charts."""
-        from gpuctl.reports.charts.paper import figure_name
-        from gpuctl.reports.figures import on_page
-
-        return tuple(figure_name(chart) for chart in on_page(self._analysis))
+        return tuple(each.name for each in self._drawables())
 
     def to_html(self, path: str | PathLike[str]) -> None:
         """Write one self-contained page.
@@ -120,7 +146,7 @@ class Result:
         """
         from gpuctl.reports.html import write_html
 
-        write_html(self._analysis, Path(path))
+        write_html(self._analysis, path_of(path))
 
     def to_json(self, path: str | PathLike[str]) -> None:
         """Write all tables with their definitions as one document, which ``gpuctl report`` reads.
@@ -133,7 +159,7 @@ class Result:
         from gpuctl.core.file_io import write_atomically
         from gpuctl.reports.export.files import write_tables
 
-        write_atomically(Path(path), partial(write_tables, self._analysis, "json", names=list(self.tables)))
+        write_atomically(path_of(path), partial(write_tables, self._analysis, "json", names=list(self.tables)))
 
     def save_figures(
         self, folder: str | PathLike[str], *, style: Literal["paper", "wide"] = "paper"
@@ -145,7 +171,7 @@ class Result:
         """
         from gpuctl.reports.charts.paper import write_all
 
-        return write_all(self._analysis, Path(folder), style)
+        return write_all(self._drawables(), path_of(folder), style)
 
     def to_csv(self, folder: str | PathLike[str]) -> None:
         """Write every table to ``folder/TABLE.csv``.
@@ -155,7 +181,7 @@ class Result:
         """
         from gpuctl.reports.export.files import write_dir
 
-        write_dir(self._analysis, Path(folder), "csv")
+        write_dir(self._analysis, path_of(folder), "csv")
 
     def to_parquet(self, folder: str | PathLike[str]) -> None:
         """Write every table to ``folder/TABLE.parquet``, with units and definitions in the metadata of its columns.
@@ -165,7 +191,7 @@ class Result:
         """
         from gpuctl.reports.export.files import write_dir
 
-        write_dir(self._analysis, Path(folder), "parquet")
+        write_dir(self._analysis, path_of(folder), "parquet")
 
     def __repr__(self) -> str:
         return f"<gpuctl.Result of {self.cluster}: {len(self.tables)} tables>"
@@ -176,37 +202,22 @@ class Result:
         from gpuctl.reports.terminal.printer import print_analysis
 
         text = io.StringIO()
-        screen = self._screen()
-        if screen is not None:
-            print_screen(screen, width=100, color=False, file=text)
+        if self._screen is not None:
+            print_screen(self._screen(self._analysis), width=100, color=False, file=text)
         else:
-            first = replace(self._analysis, tables=tuple(self._brief()))
-            print_analysis(first, color=False, file=text, notes=False)
+            short = [each for each in self._analysis.tables if not each.detail]
+            first = tuple(replace(each, frame=each.frame.head(_ROWS_SHOWN)) for each in short[:2])
+            print_analysis(replace(self._analysis, tables=first), color=False, file=text, notes=False)
         return text.getvalue().rstrip("\n")
 
     def _repr_html_(self) -> str:
         """One screen, for a notebook."""
         return preformatted(str(self))
 
-    def _brief(self) -> list[ResultTable]:
-        short = [each for each in self._analysis.tables if not each.detail]
-        return [replace(each, frame=each.frame.head(_ROWS_SHOWN)) for each in short[:2]]
+    def _drawables(self) -> tuple[Drawable, ...]:
+        from gpuctl.reports.drawables import of_analysis
 
-    def _screen(self) -> Screen | None:
-        have = set(self.tables)
-        if self._kind == "analysis":
-            from gpuctl.reports.screens import analysis as of_analysis
-
-            return of_analysis.screen(self._analysis) if have >= set(of_analysis.TABLES) else None
-        if self._kind == "replay":
-            from gpuctl.reports.screens import replay as of_replay
-
-            return of_replay.screen(self._analysis, self.notes)
-        if self._kind == "experiments":
-            from gpuctl.reports.screens import experiments as of_experiments
-
-            return of_experiments.screen(self._analysis)
-        return None
+        return of_analysis(self._analysis)
 
     def _table(self, name: str) -> ResultTable:
         from gpuctl.queries.sections import FORMER_NAMES

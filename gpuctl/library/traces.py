@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from contextlib import ExitStack
-from os import PathLike
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 from gpuctl.core.errors import UsageError
+from gpuctl.library.arguments import PathOrText, are_paths, check_names, is_path, path_of, paths_of
+from gpuctl.library.frames import named_frame, write_frame
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,12 +18,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from gpuctl.ingest.pipeline.report import IngestReport
+    from gpuctl.library.ingests import IngestReport
     from gpuctl.store.database import Store
-
-PathOrText = str | PathLike[str]
-JOB_COLUMNS = ("job_id", "submit_time", "duration", "num_gpus")
-"""Columns that a frame of jobs must have; ``gpuctl replay`` describes the others."""
 
 
 class LogReading(TypedDict, total=False):
@@ -67,6 +64,19 @@ class Trace:
         path: the trace store.
         cluster: the cluster that is meant if the store has several.
         owned: what ends with the trace: the temporary folder of a store made for it.
+
+    Attributes:
+        path: the trace store.
+        cluster: as given.
+
+    Example:
+        >>> import gpuctl
+        >>> trace = gpuctl.open("sample_data/jobs.csv")
+        >>> trace.clusters, "attempts" in trace.tables
+        (('jobs.csv',), True)
+        >>> trace.sql("SELECT count(*) AS jobs FROM jobs WHERE gpus >= $least", {"least": 8})["jobs"][0] > 0
+        True
+        >>> trace.close()
     """
 
     def __init__(self, path: Path, cluster: str | None = None, owned: ExitStack | None = None) -> None:
@@ -91,7 +101,7 @@ class Trace:
         """Names of its clusters."""
         from gpuctl.store.inventory import clusters
 
-        with self.store() as store:
+        with self._store() as store:
             return tuple(clusters(store))
 
     @property
@@ -115,12 +125,12 @@ class Trace:
         from gpuctl.analyze.held import provide_held
         from gpuctl.store.views import as_plain, show
 
-        with self.store() as store:
+        with self._store() as store:
             provide_held(store, text)
             show(store)
             return as_plain(store.read_only_query(text, parameters))
 
-    def store(self) -> Store:
+    def _store(self) -> Store:
         """Open the store for reading; the caller closes it.
 
         Raises:
@@ -129,9 +139,17 @@ class Trace:
         """
         from gpuctl.store.database import Store
 
+        return Store(self._file())
+
+    def _file(self) -> Path:
+        """Return the path of the store.
+
+        Raises:
+            UsageError: the trace is closed.
+        """
         if self._closed:
             raise UsageError(f"{self.path}: this trace is closed", hint="open it again with gpuctl.open")
-        return Store(self.path)
+        return self.path
 
     def __repr__(self) -> str:
         return f"<{'closed ' if self._closed else ''}gpuctl.Trace {self.path}>"
@@ -162,20 +180,29 @@ def open(source: object, **reading: Unpack[LogReading]) -> Trace:
     from gpuctl.services.options import LogReading as Logs
     from gpuctl.services.options import Site, record_of
 
+    check_names(reading, LogReading.__annotations__)
+    if isinstance(source, Trace):
+        raise UsageError("this trace is already open", hint="use it, or open its path: trace.path")
+    is_frame = not is_path(source) and not are_paths(source)
+    if is_frame and reading:
+        raise UsageError(f"{', '.join(sorted(reading))}: for logs; this is a data frame of jobs", hint="leave it out")
     owned = ExitStack()
     try:
         paths = input_paths(source, owned)
         if is_store(paths[0]) and set(reading) - {"cluster"}:
             extra = ", ".join(sorted(set(reading) - {"cluster"}))
-            raise UsageError(f"{extra}: {paths[0]} is a trace store, which is already loaded")
-        found = owned.enter_context(
-            open_store(
-                paths, None, record_of(Logs, reading), NOTEBOOK, site=record_of(Site, reading),
-                cumulative=reading.get("cumulative", False),
-            )
-        )  # fmt: skip
+            raise UsageError(f"{extra}: {paths[0]} is a trace store, already loaded", hint="leave it out")
+        with named_frame(paths[0]) if is_frame else nullcontext():
+            found = owned.enter_context(
+                open_store(
+                    paths, None, record_of(Logs, reading), NOTEBOOK, site=record_of(Site, reading),
+                    cumulative=reading.get("cumulative", False),
+                )
+            )  # fmt: skip
         trace = Trace(found.path, found.cluster, owned)
-        trace.store().close()
+        with trace._store() as store:
+            if trace.cluster is not None:
+                store.cluster(trace.cluster)
     except BaseException:
         owned.close()
         raise
@@ -191,7 +218,8 @@ def ingest(paths: object, store: PathOrText, **reading: Unpack[LogReading]) -> I
         reading: how logs are read.
 
     Returns:
-        what became of each file: ``.sources``, ``.not_read``, ``.warnings``, ``.failed``.
+        what became of each file: ``.sources``, ``.not_read``, ``.warnings``, ``.failed``; ``.notes`` has what needs
+            attention.
 
     Raises:
         InputError: a path does not exist, or nothing there is a known log.
@@ -205,21 +233,24 @@ def ingest(paths: object, store: PathOrText, **reading: Unpack[LogReading]) -> I
         >>> report.cluster
         'philly'
     """
+    from gpuctl.library.ingests import IngestReport, remarks
     from gpuctl.library.progress import NOTEBOOK
     from gpuctl.services import inputs
     from gpuctl.services.options import LogReading as Logs
     from gpuctl.services.options import Site, record_of
 
+    check_names(reading, LogReading.__annotations__)
+    named, place = paths_of(paths), path_of(store, "store")
     logs, site = record_of(Logs, reading), record_of(Site, reading)
     how = inputs.reading(logs, site, cumulative=reading.get("cumulative", False))
-    with NOTEBOOK.progress() as progress:
-        return inputs.ingest(paths_of(paths), Path(store), logs.cluster, how, NOTEBOOK, progress=progress)
+    with NOTEBOOK.progress() as progress, remarks() as found:
+        report = inputs.ingest(named, place, logs.cluster, how, NOTEBOOK, progress=progress)
+    return IngestReport.of(report, place, found)
 
 
 def opened(source: object, reading: LogReading) -> AbstractContextManager[Trace]:
     """The trace that a function was given, left open; anything else is opened, and closed at the end."""
-    from contextlib import nullcontext
-
+    check_names(reading, LogReading.__annotations__)
     if isinstance(source, Trace):
         if set(reading) - {"cluster"}:
             raise UsageError(f"{', '.join(sorted(reading))}: the trace is already open", hint="give it to gpuctl.open")
@@ -227,71 +258,18 @@ def opened(source: object, reading: LogReading) -> AbstractContextManager[Trace]
     return open(source, **reading)
 
 
-def paths_of(source: object) -> list[Path]:
-    """One path or several, as a list.
-
-    Raises:
-        UsageError: it is neither.
-    """
-    if _is_path(source):
-        return [Path(cast("PathOrText", source))]
-    if _are_paths(source):
-        return [Path(each) for each in cast("Sequence[PathOrText]", source)]
-    raise UsageError(f"expected a path or a list of paths, not {type(source).__name__}")
-
-
 def input_paths(source: object, stack: ExitStack) -> list[Path]:
     """Return the paths of a trace, of logs or of a CSV of jobs; a frame of jobs is written until the end of `stack`.
 
     Raises:
-        UsageError: it is none of these, or the frame lacks a column.
+        UsageError: it is none of these, the trace is closed, or the frame lacks a column.
+        InputError: the frame has no rows.
     """
     if isinstance(source, Trace):
-        return [source.path]
-    try:
+        return [source._file()]
+    if is_path(source) or are_paths(source):
         return paths_of(source)
-    except UsageError:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpuctl-")))
-        return [write_frame(source, folder / "jobs.csv")]
-
-
-def write_frame(source: object, place: Path, needed: Sequence[str] = JOB_COLUMNS) -> Path:
-    """Write a frame of jobs as a CSV of jobs with these columns and others, and return its path.
-
-    Raises:
-        UsageError: it is no data frame, or lacks a column.
-    """
-    frame = _frame(source)
-    missing = [name for name in needed if name not in frame.columns]
-    if missing:
-        raise UsageError(
-            f"a frame of jobs needs the columns {', '.join(needed)}; this one lacks {', '.join(missing)}",
-            hint="rename your columns; duration and submit_time are in seconds, or submit_time is a time",
-        )
-    import polars as pl
-
-    times = [name for name, kind in frame.schema.items() if isinstance(kind, pl.Datetime)]
-    frame.with_columns(pl.col(times).dt.strftime("%Y-%m-%dT%H:%M:%S%.6f%Z")).write_csv(place)
-    return place
-
-
-def _frame(source: object) -> pl.DataFrame:
-    import polars as pl
-
-    if isinstance(source, pl.DataFrame):
-        return source
-    if isinstance(source, pl.LazyFrame):
-        return source.collect()
-    # Arrow's own protocol, which Arrow tables, pandas and DuckDB's relations have
-    if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__dataframe__"):
-        found: pl.DataFrame = pl.DataFrame(cast("Any", source))
-        return found
-    raise UsageError(f"expected paths, a trace, or a data frame of jobs, not {type(source).__name__}")
-
-
-def _is_path(source: object) -> bool:
-    return isinstance(source, (str, PathLike))
-
-
-def _are_paths(source: object) -> bool:
-    return isinstance(source, (list, tuple)) and bool(source) and all(map(_is_path, source))
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpuctl-")))
+    place = write_frame(source, folder / "jobs.csv")
+    stack.enter_context(named_frame(place))
+    return [place]

@@ -10,6 +10,7 @@ from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from gpuctl.core.errors import GpuctlError, InputError
+from gpuctl.spread.starting import without_main
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -118,7 +119,7 @@ def side_by_side(task: Task, processes: int, progress: Progress | None, ctrl_c: 
                 ours, theirs = context.Pipe(duplex=False)
                 process = context.Process(target=_work, args=(theirs, task, number), daemon=True)
                 running[ours] = (number, process)
-                with ctrl_c.held():
+                with ctrl_c.held(), without_main():
                     process.start()
                 theirs.close()
             ready = wait(list(running))

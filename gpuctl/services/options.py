@@ -6,6 +6,7 @@ them. The library makes the same records of a caller's values (`record_of`).
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -352,4 +353,6 @@ def _converted(name: str, hint: Any, value: Any) -> Any:
         return [_converted(name, arguments[0], each) for each in several]
     if arguments:
         return _converted(name, arguments[0], value)
-    return hint(value) if hint in {str, Path} else value
+    if hint is Path:
+        return Path(os.path.expanduser(value))  # noqa: PTH111 - leaves the name of an unknown user as it is
+    return str(value) if hint is str else value

@@ -10,6 +10,7 @@ from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpuctl.core.errors import GpuctlError, InputError
+from gpuctl.spread.starting import without_main
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -81,7 +82,8 @@ def _started(work: Callable[[Any, Any], Any], shared: object) -> _Worker:
     # Ctrl-C reaches the whole process group, and the first process handles it: the others inherit the mask
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        process.start()
+        with without_main():
+            process.start()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     theirs.close()

@@ -102,7 +102,7 @@ def cdf(chart: Chart, _table: ResultTable, frame: pl.DataFrame) -> Sketch:
     shown_names = names[: len(SERIES)]
     points = max(50, min(CURVE_POINTS, FIGURE_POINTS // (len(shown_names) * len(facets))))
     plan = _Plan(chart, shown_names, points, *_limits(chart, values), len(facets))
-    boxes, height = _boxes(len(facets))
+    boxes, height = _boxes(len(facets), titled=bool(chart.facet))
     figure = blank_figure(height)
     drawn = [_panel(figure, plan, frame, facet, box) for facet, box in zip(facets, boxes, strict=True)]
     write(figure, 0, 14, chart.y_title)
@@ -161,10 +161,11 @@ def _limits(chart: Chart, values: Floats) -> tuple[float, float]:
     return low, max(float(positive.max()), low * 10)
 
 
-def _boxes(count: int) -> tuple[list[Box], int]:
+def _boxes(count: int, *, titled: bool) -> tuple[list[Box], int]:
     if count == 1:
-        height = 330
-        return [(_LEFT, _TOP, WIDTH - _LEFT - _RIGHT, height - _TOP - _BOTTOM)], height
+        # a panel's title stands between the title of the axis and the panel
+        top = _TOP + 24.0 if titled else float(_TOP)
+        return [(_LEFT, top, WIDTH - _LEFT - _RIGHT, 330.0 - _TOP - _BOTTOM)], int(300 + top)
     lanes = (count + 1) // 2
     top, wide, tall, across, down = _TOP + 24.0, (WIDTH - _LEFT - _RIGHT - 52) / 2, 150.0, 52, 60
     boxes = [(_LEFT + (i % 2) * (wide + across), top + (i // 2) * (tall + down), wide, tall) for i in range(count)]

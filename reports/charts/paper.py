@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import io
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from gpuctl.core.errors import UsageError
 from gpuctl.core.file_io import write_atomically
-from gpuctl.reports.charts.registry import rows_of, sketched
 from gpuctl.reports.charts.svg import FAINT, INK, PAPER, SERIES, drawing_settings
-from gpuctl.reports.figures import on_page
-from gpuctl.reports.units import Units
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
+    import polars as pl
     from matplotlib.artist import Artist
     from matplotlib.figure import Figure
+    from matplotlib.transforms import Bbox
 
-    from gpuctl.core.charts import Chart
-    from gpuctl.core.results import Analysis
-    from gpuctl.reports.charts.chart import Key
+    from gpuctl.reports.charts.chart import Key, Sketch
 
 StyleName = Literal["paper", "wide"]
 ENDINGS = (".svg", ".pdf", ".png")
@@ -36,7 +34,28 @@ _GAP, _MARGIN = 0.06, 0.02
 _MOST_COLUMNS = 4
 _PAD = 6.5
 """Points between an axis and its labels, before scaling."""
+_BELOW = 5.0
+"""User units by which titles below the axes move down."""
 _PROPERTIES = ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor")
+
+
+@dataclass(frozen=True)
+class Drawable:
+    """A chart that can be drawn.
+
+    Attributes:
+        name: of its files, without an ending.
+        title: its heading, which is not part of the drawing.
+        table: the table that it is drawn from.
+        rows: what it draws.
+        sketch: draws it, inside `gpuctl.reports.charts.svg.drawing_settings`.
+    """
+
+    name: str
+    title: str
+    table: str
+    rows: pl.DataFrame
+    sketch: Callable[[], Sketch]
 
 
 @dataclass(frozen=True)
@@ -57,13 +76,12 @@ STYLES: dict[StyleName, Style] = {"paper": Style(3.4, 16.0), "wide": Style(7.0, 
 
 
 def write_figure(
-    analysis: Analysis, chart: Chart, path: Path, *, style: StyleName = "paper", data: bool = True
-) -> tuple[Path, ...]:
+    drawable: Drawable, path: Path, *, style: StyleName = "paper", data: bool = True
+) -> tuple[Path, ...]:  # fmt: skip
     """Write a chart, and its rows as CSV beside it.
 
     Args:
-        analysis: the result.
-        chart: one of its charts that can be drawn (`gpuctl.reports.charts.registry.rows_of`).
+        drawable: the chart.
         path: its ending is the format: `ENDINGS`.
         style: its size.
         data: whether to write the CSV.
@@ -72,87 +90,87 @@ def write_figure(
         the files written.
 
     Raises:
-        UsageError: another ending, or the chart cannot be drawn.
+        UsageError: another ending or style.
         OSError: a file cannot be written.
     """
     if path.suffix.lower() not in ENDINGS:
-        raise UsageError(f"{path}: expected a name that ends in {', '.join(ENDINGS)}")
-    content = drawn(analysis, chart, path.suffix.lower()[1:], style)
+        raise UsageError(f"{path}: expected a name that ends in {', '.join(ENDINGS)}", hint=f"{path.stem}.pdf")
+    content = drawn(drawable, path.suffix.lower()[1:], style)
     write_atomically(path, partial(_put, content))
     if not data:
         return (path,)
     beside = path.with_suffix(".csv")
-    rows, _ = rows_of(chart, analysis.table(chart.table))
-    if rows is not None:
-        table = rows.select([name for name in dict.fromkeys(_columns(chart)) if name in rows.columns])
-        write_atomically(beside, partial(_put, table.write_csv().encode()))
+    write_atomically(beside, partial(_put, drawable.rows.write_csv().encode()))
     return path, beside
 
 
-def write_all(analysis: Analysis, directory: Path, style: StyleName = "paper") -> tuple[Path, ...]:
-    """Write every chart that can be drawn as ``NAME.svg``, ``NAME.pdf``, ``NAME.png`` and its rows as ``NAME.csv``.
+def write_all(drawables: Iterable[Drawable], directory: Path, style: StyleName = "paper") -> tuple[Path, ...]:
+    """Write charts as ``NAME.svg``, ``NAME.pdf``, ``NAME.png`` and their rows as ``NAME.csv``.
 
     Args:
-        analysis: the result.
+        drawables: the charts.
         directory: made if it is absent; other files in it stay.
         style: size of the figures.
 
     Raises:
+        UsageError: another style.
         OSError: a file cannot be written.
     """
     directory.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
-    for chart in on_page(analysis):
-        if rows_of(chart, analysis.table(chart.table))[0] is None:
-            continue
+    for drawable in drawables:
         for number, ending in enumerate(ENDINGS):
-            path = directory / f"{figure_name(chart)}{ending}"
-            written += write_figure(analysis, chart, path, style=style, data=number == 0)
+            path = directory / f"{drawable.name}{ending}"
+            written += write_figure(drawable, path, style=style, data=number == 0)
     return tuple(written)
 
 
-def figure_name(chart: Chart) -> str:
-    """Return the name of a chart without what the page puts before it: ``wait-cdf``."""
-    return chart.name.removeprefix("chart-")
-
-
-def as_svg(analysis: Analysis, chart: Chart, style: StyleName) -> str:
+def as_svg(drawable: Drawable, style: StyleName) -> str:
     """Return a chart as an SVG document."""
-    return drawn(analysis, chart, "svg", style).decode()
+    return drawn(drawable, "svg", style).decode()
 
 
-def drawn(analysis: Analysis, chart: Chart, kind: str, style: StyleName) -> bytes:
+def drawn(drawable: Drawable, kind: str, style: StyleName) -> bytes:
     """Return a chart as a file; the same result gives the same bytes.
 
     Raises:
-        UsageError: it cannot be drawn.
+        UsageError: another style.
+    """
+    nothing: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
+    with composed(drawable, style) as (figure, box):
+        out = io.BytesIO()
+        figure.savefig(out, format=kind, bbox_inches=box, dpi=_DPI, metadata=nothing, facecolor="white")
+    return out.getvalue()
+
+
+@contextmanager
+def composed(drawable: Drawable, style: StyleName) -> Iterator[tuple[Figure, Bbox]]:
+    """Return a chart in its final size, with its legend, and the part of the figure that is shown, in inches.
+
+    Raises:
+        UsageError: another style.
     """
     from matplotlib import rc_context
     from matplotlib.transforms import Bbox
 
-    table = analysis.table(chart.table)
-    rows, missing = rows_of(chart, table)
-    if table is None or rows is None:
-        raise UsageError(f"chart {chart.name}: {missing}")
+    if style not in STYLES:
+        raise UsageError(f"style={style!r}: no such style", hint=f"known: {', '.join(STYLES)}")
     size = STYLES[style]
     fonts: dict[Any, Any] = {"font.size": size.size, "xtick.labelsize": size.size, "ytick.labelsize": size.size,
                              "legend.fontsize": size.size, "pdf.fonttype": 42, "svg.fonttype": "path"}  # fmt: skip
     with drawing_settings(), rc_context(fonts):
-        sketch = sketched(chart, table, rows, Units(analysis.tables))
+        sketch = drawable.sketch()
         figure = sketch.figure
         around = figure.get_tightbbox()
         scale = size.inches / (max(around.x1, figure.get_size_inches()[0]) - min(around.x0, 0.0))
         _shrink(figure, scale, size.size)
+        _lower_titles(figure, _BELOW * scale / 72)
         _add_legend(figure, sketch.keys, size.size * scale, size.inches)
         for artist in figure.findobj():
             _recolour(artist)
         # the whole width, and no more height than there is: the same width in every file of a paper
         around, left = figure.get_tightbbox(), min(0.0, around.x0 * scale)
-        box = Bbox([[left, around.y0 - _MARGIN], [left + size.inches, around.y1 + _MARGIN]])
-        out = io.BytesIO()
-        nothing: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
-        figure.savefig(out, format=kind, bbox_inches=box, dpi=_DPI, metadata=nothing, facecolor="white")
-    return out.getvalue()
+        yield figure, Bbox([[left, around.y0 - _MARGIN], [left + size.inches, around.y1 + _MARGIN]])
 
 
 def _shrink(figure: Figure, scale: float, size: float) -> None:
@@ -170,6 +188,17 @@ def _shrink(figure: Figure, scale: float, size: float) -> None:
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_tick_params(pad=_PAD * scale, labelsize=size * scale)
+
+
+def _lower_titles(figure: Figure, inches: float) -> None:
+    """Move titles below the axes further down: type is larger than on a page, distances are the same."""
+    if not figure.axes:
+        return
+    lowest = min(float(axes.get_position().y0) for axes in figure.axes)
+    for text in figure.texts:
+        x, y = text.get_position()
+        if y < lowest:
+            text.set_position((x, y - inches / float(figure.get_size_inches()[1])))
 
 
 def _add_legend(figure: Figure, keys: Sequence[Key], size: float, inches: float) -> None:
@@ -216,10 +245,6 @@ def _recolour(artist: Artist) -> None:
             whole = [(*to_rgba_array(real)[0][:3], each[3]) if real else tuple(each)
                      for real, each in zip(new, colours, strict=True)]  # fmt: skip
             put(whole[0] if len(whole) == 1 else whole)
-
-
-def _columns(chart: Chart) -> Iterable[str]:
-    return (*(name for name, _ in chart.where), chart.facet, chart.series, chart.x, chart.end, *chart.y, chart.limit)
 
 
 def _put(data: bytes, file: BinaryIO) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from gpuctl.reports.cell_text import shown
 from gpuctl.reports.screens.model import Grid, Head, Line, Screen
 from gpuctl.reports.screens.words import clipped, count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 LINES = 25
 """The screen has no more lines."""
@@ -38,6 +38,45 @@ class Source:
     loaded: int | None
     rejected: int
     stored: int = 0
+
+
+class Outcome(Protocol):
+    """What came of one file, as the report of an ingest has it."""
+
+    @property
+    def path(self) -> str:
+        """Its name."""
+
+    @property
+    def format(self) -> str:
+        """The format's name."""
+
+    @property
+    def status(self) -> str:
+        """What was done with it."""
+
+    @property
+    def rows_loaded(self) -> int:
+        """Rows that are in the store."""
+
+    @property
+    def rows_rejected(self) -> int:
+        """Rows that were rejected."""
+
+    @property
+    def rows_already_stored(self) -> int:
+        """Rows that were in the store before."""
+
+
+def each_source(outcomes: Iterable[Outcome]) -> list[Source]:
+    """Return files as the screen lists them."""
+    return [
+        Source(
+            one.path, one.format, one.status, 1, one.rows_loaded if one.status in {"loaded", "replaced"} else None,
+            one.rows_rejected, one.rows_already_stored,
+        )
+        for one in outcomes
+    ]  # fmt: skip
 
 
 def screen(store: str, cluster: str, sources: Sequence[Source], not_read: int, *, dry_run: bool) -> Screen:

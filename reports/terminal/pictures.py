@@ -26,7 +26,7 @@ RESULTS = 6
 """Maximum results of a report with a picture over time."""
 _OVER_TIME = ("chart-occupancy", "chart-replay-busy")
 _SIDE_BY_SIDE = (
-    ("Waits by result", ("chart-waits", "chart-replay-wait-cdf")),
+    ("Waits by result", ("chart-wait-cdf", "chart-replay-wait-cdf")),
     ("Job completion times (JCT), by result", ("chart-replay-jct-cdf",)),
 )
 

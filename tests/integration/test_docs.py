@@ -170,7 +170,7 @@ def as_anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
-@pytest.mark.parametrize("tool", ["metric_pages", "analysis_pages", "policy_pages", "schema_page"])
+@pytest.mark.parametrize("tool", ["metric_pages", "analysis_pages", "policy_pages", "schema_page", "library_page"])
 def test_generated_parts_of_the_documents_are_current(root: Path, monkeypatch: pytest.MonkeyPatch, tool: str) -> None:
     monkeypatch.setattr(sys, "argv", [f"{tool}.py", "--check"])
     runpy.run_path(str(root / "tools" / f"{tool}.py"), run_name="__main__")

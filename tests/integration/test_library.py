@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import inspect
 import json
 import re
 import shutil
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     Gpuctl = Callable[..., subprocess.CompletedProcess[str]]
 
-MODULES = ("analysis", "figures", "models", "replays", "reports", "result", "traces")
+MODULES = ("analysis", "figures", "ingests", "models", "replays", "reports", "result", "traces")
 
 
 @pytest.fixture(name="run_gpuctl", scope="session")
@@ -258,6 +259,21 @@ def test_python_of_documents(
         exec(block, scope)
 
 
-def test_every_public_function_has_an_example() -> None:
-    for name in set(gpuctl.__all__) - {"Result", "Trace"}:
-        assert ">>> " in str(getattr(gpuctl, name).__doc__), name
+def test_every_public_name_has_an_example_that_is_run(root: Path) -> None:
+    """`test_examples_of_docstrings` runs them; the reference shows all of them."""
+    page = (root / "docs/reference/library.md").read_text()
+    examples = "\n".join(re.findall(r"^```pycon\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
+    of_functions = {name: getattr(gpuctl, name) for name in gpuctl.__all__}
+    returned = [importlib.import_module(f"gpuctl.library.{module}") for module in MODULES]
+    classes = [each for module in returned for each in vars(module).values()
+               if inspect.isclass(each) and each.__module__ == module.__name__ and each.__name__[0] != "_"]  # fmt: skip
+    for name, found in of_functions.items():
+        assert ">>> " in str(found.__doc__), name
+        assert f"## gpuctl.{name}\n" in page
+    for kind in classes:
+        if kind.__name__.endswith(("Options", "Reading")):
+            continue
+        assert f"## {kind.__name__}\n" in page or f"## gpuctl.{kind.__name__}\n" in page
+        for method, value in vars(kind).items():
+            if not method.startswith("_") and (inspect.isfunction(value) or isinstance(value, property)):
+                assert f".{method}" in examples, f"{kind.__name__}.{method}"

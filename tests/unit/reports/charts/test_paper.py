@@ -16,12 +16,13 @@ from gpuctl.core.errors import UsageError
 from gpuctl.core.notes import note
 from gpuctl.core.results import Analysis, Column, ResultTable
 from gpuctl.reports.charts import paper
+from gpuctl.reports.drawables import of_analysis
 from gpuctl.reports.figures import called
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpuctl.core.charts import Chart
+    from gpuctl.reports.charts.paper import Drawable
 
 
 @pytest.fixture(scope="module")
@@ -38,15 +39,13 @@ def result() -> Analysis:
 CHART = "cdf name=chart-waits x=wait_s series=size y=pct scale=minutes title=Waits"
 
 
-def chart(result: Analysis) -> Chart:
-    from gpuctl.reports.figures import on_page
-
-    return on_page(result)[0]
+def chart(result: Analysis) -> Drawable:
+    return of_analysis(result)[0]
 
 
 @pytest.mark.parametrize(("style", "pixels"), [("paper", 1020), ("wide", 2100)])
 def test_png_has_the_width_of_its_style(result: Analysis, tmp_path: Path, style: paper.StyleName, pixels: int) -> None:
-    path, data = paper.write_figure(result, chart(result), tmp_path / "w.png", style=style)
+    path, data = paper.write_figure(chart(result), tmp_path / "w.png", style=style)
     with Image.open(path) as image:
         assert abs(image.width - pixels) <= 1
         shades = np.asarray(image.convert("L"))
@@ -57,7 +56,7 @@ def test_png_has_the_width_of_its_style(result: Analysis, tmp_path: Path, style:
 
 
 def test_pdf_embeds_its_fonts_and_has_no_date(result: Analysis) -> None:
-    first, again = (paper.drawn(result, chart(result), "pdf", "paper") for _ in range(2))
+    first, again = (paper.drawn(chart(result), "pdf", "paper") for _ in range(2))
     assert first == again
     text = first + b"".join(_inflated(first))
     assert b"/FontFile2" in text
@@ -67,7 +66,7 @@ def test_pdf_embeds_its_fonts_and_has_no_date(result: Analysis) -> None:
 
 
 def test_svg_has_no_sentinel_and_no_title(result: Analysis) -> None:
-    text = paper.as_svg(result, chart(result), "paper")
+    text = paper.as_svg(chart(result), "paper")
     assert not re.search("#0[1a4]0[b258]0[0-9a-f]", text)
     assert paper.COLOURS[0] in text
     assert "Waits" not in text
@@ -80,7 +79,7 @@ def test_neighbouring_colours_differ_in_greyscale() -> None:
 
 def test_other_endings_are_errors(result: Analysis, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"expected a name that ends in \.svg, \.pdf, \.png"):
-        paper.write_figure(result, chart(result), tmp_path / "w.gif")
+        paper.write_figure(chart(result), tmp_path / "w.gif")
     assert called("chart-wait-cdf", "page").kind == "cdf"
 
 
