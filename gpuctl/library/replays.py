@@ -328,7 +328,8 @@ def _prepared(
     check_names(options, ReplayOptions.__annotations__)
     names, local = _named(policies)
     values: dict[str, Any] = {
-        "cluster": None if cluster is None else path_of(cluster, "cluster"), "policy": names, "jobs": 1 if local else processes,
+        "cluster": None if cluster is None else path_of(cluster, "cluster"), "policy": names,
+        "jobs": 1 if local else processes,
         "param": [f"{key}={_listed(value)}" for key, value in mapping("params", params).items()],
         **{key: text for key, value in more.items() if (text := _listed(value))}, **options,
     }  # fmt: skip
