@@ -21,13 +21,13 @@ from gpuctl.reports.export.values import json_value
 from gpuctl.reports.html import render_page
 from gpuctl.reports.terminal.picture import attempts
 from gpuctl.reports.terminal.printer import MIN_WIDTH, encodable, make_console, print_picture, wants_color
-from gpuctl.reports.terminal.text_graphics import signs_of
+from gpuctl.reports.terminal.text_graphics import BLOCKS, UNKNOWN, bars, signs_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import datetime
 
-    from gpuctl.core.job_explanation import Cause, Explanation, Interruption, Place, Training, Tried, Wait
+    from gpuctl.core.job_explanation import Cause, Explanation, GpuUse, Interruption, Place, Training, Tried, Wait
     from gpuctl.core.numbers import Unit
 
     Span = tuple[Literal["waiting", "running"], datetime, datetime, str]
@@ -37,11 +37,16 @@ LINES = 12
 """Maximum lines shown from an attempt's logs."""
 PLACES = 8
 """Maximum nodes of an attempt listed individually."""
+GPUS = 8
+"""Maximum GPUs of an attempt whose utilization over time is shown."""
 TRIES = 40
 """Maximum attempts drawn on the page."""
 DECISIONS = 40
 """Maximum decisions of a policy shown."""
 
+WELL_COVERED = 0.95
+"""From this share of an attempt's time on, the mean is stated without the share."""
+EDGE = BLOCKS.edge
 RESIZED = "resized"
 """State of an attempt that ended because the running job was resized."""
 _SHOWN_BY = {
@@ -332,9 +337,12 @@ def _place(place: Place) -> str:
 def _uses(found: Explanation) -> Iterator[Item]:
     for tried in found.attempts:
         use = tried.use
-        if use is None:
+        if use is None and not tried.gpus_over_time:
             continue
         yield from _heading(found, tried)
+        yield from _over_time(tried.gpus_over_time)
+        if use is None:
+            continue
         yield Item(
             "text",
             f"Utilization: mean {percent(use.mean_pct)}, median {percent(use.p50_pct)}, idle in "
@@ -342,6 +350,23 @@ def _uses(found: Explanation) -> Iterator[Item]:
         )
         if use.whole_machines:
             yield Item("note", "Mean over all GPUs of its nodes: the source does not record which of them it held.")
+
+
+def _over_time(gpus: tuple[GpuUse, ...]) -> Iterator[Item]:
+    """The utilization of each GPU as a line of bars; the least used ones if there are many."""
+    if not gpus:
+        return
+    chosen = sorted(gpus, key=lambda gpu: gpu.mean_pct)[:GPUS] if len(gpus) > GPUS else list(gpus)
+    periods = {lasting(gpu.period_s) for gpu in chosen}
+    which = f"the {GPUS} least used of {len(gpus)} GPUs" if len(gpus) > GPUS else "each GPU"
+    of_periods = f", a bar per {periods.pop()}" if len(periods) == 1 else ""
+    yield Item("text", f"Utilization of {which} over time{of_periods} (full height: 100%; {UNKNOWN}: no samples):")
+    for gpu in chosen:
+        number = gpu.slot if gpu.gpu is None else f"{gpu.gpu}{f' instance {gpu.instance}' if gpu.instance else ''}"
+        where = " ".join(part for part in (gpu.machine, f"GPU {number}" if number is not None else "") if part)
+        [line] = bars(gpu.pct, 100.0, BLOCKS)
+        part = "" if gpu.coverage >= WELL_COVERED else f" in the {percent(100 * gpu.coverage)} of its time with samples"
+        yield Item("fact", f"{EDGE}{line}{EDGE} mean {percent(gpu.mean_pct)}{part}", where)
 
 
 def _trainings(found: Explanation) -> Iterator[Item]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import gpuctl
 from gpuctl.analyze import failure_table, shared_sql
 from gpuctl.analyze.cluster import REPLAY
+from gpuctl.analyze.gpu_usage.over_time import gpus_over_time
 from gpuctl.analyze.reliability_events import EVENTS_OF_NODES
 from gpuctl.analyze.shared_tables import SharedTables
 from gpuctl.core.causes import CAUSES, main_cause
@@ -18,6 +19,7 @@ from gpuctl.core.job_explanation import (
     Cause,
     Decision,
     Explanation,
+    GpuUse,
     Interruption,
     Line,
     Log,
@@ -95,7 +97,8 @@ def explain(
     if any(row["state"] in _INTERRUPTED for row in tried) and store.value(EVENTS_OF_NODES, {"cluster": cluster}):
         shared.ensure(("reliability_interrupted_attempts",))
         found.add("interruptions", _rows(store, "explain_interruptions", chosen))
-    attempts = tuple(_tried(row, found) for row in tried)
+    over_time = gpus_over_time(store, cluster, name)
+    attempts = tuple(_tried(row, found, over_time.get(row["attempt"], ())) for row in tried)
     never = store.frame("FROM base_never_started WHERE job = $job AND attempt IS NULL", {"job": name}).to_dicts()
     warnings = shared.site.warnings if shared.site else ()
     notes = [
@@ -174,7 +177,7 @@ class _JobFacts:
         return (row for row in self._rows.get(name, ()) if row["attempt"] == attempt)
 
 
-def _tried(row: Row, found: _JobFacts) -> Tried:
+def _tried(row: Row, found: _JobFacts, over_time: tuple[GpuUse, ...]) -> Tried:
     number = row["attempt"]
     logs = tuple(
         Log(log["stream"], log["path"], log["bytes"], log["lines"], log["of_all"])
@@ -182,7 +185,7 @@ def _tried(row: Row, found: _JobFacts) -> Tried:
     )
     use = next(found.of("use", number), None)
     interrupted = next(found.of("interruptions", number), None)
-    same = ("number", "wait", "places", "use", "cause", "interrupted", "logs", "lines", "training")
+    same = ("number", "wait", "places", "use", "cause", "interrupted", "logs", "lines", "training", "gpus_over_time")
     names = [name for name in Tried.__dataclass_fields__ if name not in same]
     return Tried(
         number=number,
@@ -194,6 +197,7 @@ def _tried(row: Row, found: _JobFacts) -> Tried:
         logs=logs,
         lines=tuple(_line(line, found.signatures) for line in found.of("lines", number)),
         training=tuple(_training(one) for one in found.of("progress", number)),
+        gpus_over_time=over_time,
         **{name: row[name] for name in names},
     )
 

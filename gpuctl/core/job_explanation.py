@@ -118,6 +118,31 @@ class Use:
 
 
 @dataclass(frozen=True)
+class GpuUse:
+    """The utilization of one GPU that an attempt held, over time.
+
+    Attributes:
+        machine: its node.
+        gpu: its NVML index; None if no source states it.
+        instance: the MIG instance; None: the whole GPU.
+        slot: its number within the job, or its UUID, if no source states its index.
+        mean_pct: mean utilization (%).
+        coverage: share of the time held that samples represent, 0 to 1.
+        period_s: length of a period in seconds.
+        pct: means of periods from the attempt's start on; None: no samples.
+    """
+
+    machine: str
+    gpu: int | None
+    instance: str | None
+    slot: str | None
+    mean_pct: float
+    coverage: float
+    period_s: float
+    pct: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
 class Line:
     """A line taken from a log; `count`: lines of the log with the same signature."""
 
@@ -250,6 +275,7 @@ class Tried:
     lines: tuple[Line, ...]
     training: tuple[Training, ...]
     interrupted: Interruption | None = None
+    gpus_over_time: tuple[GpuUse, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from gpuctl.core.storable_text import plural
 from gpuctl.reports.cell_text import shown_columns, visible
 from gpuctl.reports.selection import choose_tables
 from gpuctl.reports.terminal.table_layout import GAP, fit
-from gpuctl.reports.terminal.text_graphics import signs_of
+from gpuctl.reports.terminal.text_graphics import BLOCKS, PLAIN, signs_of
 from gpuctl.reports.units import Units
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ MIN_WIDTH = 40
 _UPRIGHT_COLUMNS = 5
 _PLAIN_SIGNS = str.maketrans(
     {"\u2013": "-", "\u2026": "...", "\u221e": "inf", "\u00b7": "-", "\u2500": "-", "\u2265": ">=", "\u2264": "<="}
+    | dict(zip(BLOCKS.levels[1:] + BLOCKS.edge, PLAIN.levels[1] + PLAIN.levels[1:] + PLAIN.edge, strict=True))
 )
 
 

@@ -18,11 +18,12 @@ _ATTEMPTS = """
     SELECT a.job, a.attempt, epoch_us(a.start_ts) AS start_us, epoch_us(coalesce(a.released_ts, a.end_ts)) AS end_us,
            a.gpus, a.gpus_by_type, a.state, j.array_job, j.array_task, j.het_job, j.het_offset
     FROM attempts AS a JOIN jobs AS j ON j.cluster = a.cluster AND j.job = a.job
-    WHERE a.cluster = $cluster AND a.start_ts IS NOT NULL
+    WHERE a.cluster = $cluster AND a.start_ts IS NOT NULL AND ($job IS NULL OR a.job = $job)
     ORDER BY a.job, a.attempt
 """
 _PLACEMENTS = """
-    SELECT job, attempt, machine, gpus, gpu_indices FROM placements WHERE cluster = $cluster
+    SELECT job, attempt, machine, gpus, gpu_indices FROM placements
+    WHERE cluster = $cluster AND ($job IS NULL OR job = $job)
     ORDER BY job, attempt, machine
 """
 _DEVICES = """
@@ -102,15 +103,16 @@ class Holds:
     machine_gpus: dict[str, int]
 
 
-def read(store: Store, cluster: str) -> Holds:
-    """Read the holdings from an open store."""
+def read(store: Store, cluster: str, job: str | None = None) -> Holds:
+    """Read the holdings from an open store: all of a cluster's, or those of one job."""
     own = {"cluster": cluster}
+    chosen = {"cluster": cluster, "job": job}
     inventory = _inventory(store, own)
     sizes = dict(store.execute("SELECT machine, gpus FROM machines WHERE cluster = $cluster", own).fetchall())
     attempts: list[Attempt] = []
     labels: dict[str, list[int]] = {}
     numbers: dict[tuple[str, int], int] = {}
-    for row in store.execute(_ATTEMPTS, own).fetchall():
+    for row in store.execute(_ATTEMPTS, chosen).fetchall():
         job, attempt, start, end, gpus, by_type, state, array, task, het, offset = row
         numbers[job, attempt] = len(attempts)
         forms = {job, f"{array}_{task}" if array and task else job, f"{het}+{offset}" if het else job}
@@ -122,7 +124,7 @@ def read(store: Store, cluster: str) -> Holds:
     for of_job in labels.values():
         of_job.sort(key=lambda at: attempts[at].start)
     found = Holds(attempts, [], labels, inventory, sizes)
-    for job, attempt, *placed in store.execute(_PLACEMENTS, own).fetchall():
+    for job, attempt, *placed in store.execute(_PLACEMENTS, chosen).fetchall():
         at = numbers.get((job, attempt))
         hold = None if at is None else _on_node(found, at, tuple(placed))
         if hold is not None:

@@ -21,7 +21,15 @@ _SERIES = """
 _DAYS = """
     SELECT series, floor(epoch(ts) / 86400)::INTEGER AS day, count(*) AS rows, count(util) AS utils,
            epoch(max(ts) - min(ts)) AS span
-    FROM gpu_readings WHERE cluster = $cluster GROUP BY ALL
+    FROM gpu_readings
+    WHERE cluster = $cluster AND ($first IS NULL OR ts >= to_timestamp($first) AND ts < to_timestamp($last))
+    GROUP BY ALL
+"""
+_READ = """
+    SELECT series, epoch_us(ts) AS us, util, mem_mb, power_w, energy_j, sm_pct, tensor_pct
+    FROM gpu_readings
+    WHERE cluster = $cluster AND series IN (SELECT unnest($series::BIGINT[]))
+      AND ($first IS NULL OR ts >= to_timestamp($first) AND ts < to_timestamp($last))
 """
 _SAME = 0.02
 """Coverages that differ by less are the same."""
@@ -56,8 +64,15 @@ class Lanes(NamedTuple):
     labelled: set[tuple[str, str]]
 
 
-def read(store: Store, cluster: str, holds: Holds) -> Lanes:
-    """Read the series of a cluster and identify their jobs."""
+def read(store: Store, cluster: str, holds: Holds, days: tuple[float, float] | None = None) -> Lanes:
+    """Read the series of a cluster and identify their jobs.
+
+    Args:
+        store: an open store.
+        cluster: the cluster.
+        holds: its holdings.
+        days: first and last second of the samples to consider, both at the start of a day; None: all samples.
+    """
     import polars as pl
 
     own = {"cluster": cluster}
@@ -87,15 +102,62 @@ def read(store: Store, cluster: str, holds: Holds) -> Lanes:
     series_rows = series_rows.with_columns(
         kind=pl.when(of_reader.gather(series_rows["lane"])).then(pl.lit("sm")).otherwise("kind")
     )
-    days = store.frame(_DAYS, own).join(series_rows, on="series")
+    first, last = days or (None, None)
+    by_day = store.frame(_DAYS, {**own, "first": first, "last": last}).join(series_rows, on="series")
     ordered = list(lanes)
-    series_rows = _which_count(series_rows, days, ordered)
+    series_rows = _which_count(series_rows, by_day, ordered)
     machines = pl.Series([lane.machine for lane in ordered], dtype=pl.String)
     readers = pl.Series([lane.reader for lane in ordered], dtype=pl.String)
-    days = days.with_columns(machine=machines.gather(days["lane"]), reader=readers.gather(days["lane"]))
-    rows = dict(days.group_by("lane").agg(pl.col("rows").sum()).iter_rows())
+    by_day = by_day.with_columns(machine=machines.gather(by_day["lane"]), reader=readers.gather(by_day["lane"]))
+    rows = dict(by_day.group_by("lane").agg(pl.col("rows").sum()).iter_rows())
     labelled = {(lane.reader, lane.machine) for lane in ordered if lane.label is not None}
-    return Lanes(ordered, series_rows, _readers(days), rows, labelled)
+    return Lanes(ordered, series_rows, _readers(by_day), rows, labelled)
+
+
+def samples(
+    store: Store, cluster: str, known: Lanes, numbers: list[int], days: tuple[float, float] | None = None
+) -> tuple[pl.DataFrame, int]:
+    """Read the samples of some lanes.
+
+    Args:
+        store: an open store.
+        cluster: the cluster.
+        known: its lanes.
+        numbers: which of them.
+        days: as for `read`.
+
+    Returns:
+        Samples by lane and time (``lane``, ``us``, ``t`` in seconds, ``kind``, ``node_clock``, ``counts``, and the
+        metrics), and the number of samples left out: of tools that do not count on their node and day.
+    """
+    import polars as pl
+
+    series = known.series.filter(pl.col("lane").is_in(numbers))
+    first, last = days or (None, None)
+    chosen = {"cluster": cluster, "series": series["series"].to_list(), "first": first, "last": last}
+    rows = store.frame(_READ, chosen).join(
+        series.select("series", pl.col("lane").cast(pl.Int64), "kind", "node_clock", "counts"), on="series"
+    )
+    found = _of_counting_tools(rows, known, numbers)
+    return found.with_columns(t=pl.col("us") / 1e6).sort("lane", "us", maintain_order=True), rows.height - found.height
+
+
+def _of_counting_tools(rows: pl.DataFrame, known: Lanes, numbers: list[int]) -> pl.DataFrame:
+    """Drop samples of tools that do not count on their node and day."""
+    import polars as pl
+
+    if not known.days:
+        return rows
+    chosen = pl.DataFrame(
+        [(machine, day, reader) for (machine, day), reader in known.days.items()],
+        schema={"machine": pl.String, "day": pl.Int32, "chosen": pl.String}, orient="row",
+    )  # fmt: skip
+    own = [(at, known.lanes[at].machine, known.lanes[at].reader) for at in numbers]
+    names = pl.DataFrame(own, schema={"lane": pl.Int64, "machine": pl.String, "reader": pl.String}, orient="row")
+    day = (pl.col("us") // 86_400_000_000).cast(pl.Int32)
+    joined = rows.join(names, on="lane").with_columns(day=day).join(chosen, on=["machine", "day"], how="left")
+    counting = joined.filter(pl.col("chosen").is_null() | (pl.col("chosen") == pl.col("reader")))
+    return counting.drop("machine", "reader", "day", "chosen")
 
 
 def _which_count(series: pl.DataFrame, days: pl.DataFrame, lanes: list[Lane]) -> pl.DataFrame:

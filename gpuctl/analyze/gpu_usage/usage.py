@@ -39,11 +39,6 @@ LONGEST_IDLE_INTERVAL_S = 300.0
 _METRICS = ("util", "mem_mb", "power_w", "sm_pct", "tensor_pct")
 _RESULTS = ("job_gpu_usage", "gpu_use_hours", "gpu_use_tenths", "gpu_clocks", "gpu_usage_basis", "gpu_faults")
 _SOURCES = ("gpu_series", "job_gpu_summary", "gpu_events")
-_READ = """
-    SELECT series, epoch_us(ts) AS us, util, mem_mb, power_w, energy_j, sm_pct, tensor_pct
-    FROM gpu_readings
-    WHERE cluster = $cluster AND series IN (SELECT unnest($series::BIGINT[]))
-"""
 
 
 class Options(NamedTuple):
@@ -206,18 +201,13 @@ class _Usage:
 
     def _batch(self, machines: Sequence[str], numbers: list[int]) -> None:
         """Read the samples of some lanes and add them to their jobs."""
-        series = self._lanes.series.filter(pl.col("lane").is_in(numbers))
-        rows = self._store.frame(_READ, {"cluster": self._cluster, "series": series["series"].to_list()})
-        rows = rows.join(series.select("series", "lane", "kind", "node_clock", "counts"), on="series")
-        rows = self._of_chosen_tools(rows, numbers)
-        rows, stuck = counters.without_stuck(rows.with_columns(t=pl.col("us") / 1e6))
+        rows, second = lanes.samples(self._store, self._cluster, self._lanes, numbers)
+        self._counts["samples_of_second_tools"] += second
+        rows, stuck = counters.without_stuck(rows)
         self._counts["stuck_hours"] += stuck
-        rows = rows.with_columns(
-            util=pl.when("counts").then("util").otherwise(None),
-            lane=pl.col("lane").cast(pl.Int64),
-        ).sort("lane", "us", maintain_order=True)
+        rows = rows.with_columns(util=pl.when("counts").then("util").otherwise(None))
         held, who, how = self._held_lanes(numbers)
-        clocked = set(series.filter("node_clock")["lane"].to_list())
+        clocked = set(self._lanes.series.filter("node_clock", pl.col("lane").is_in(numbers))["lane"].to_list())
         shift = self._shifts(rows, held, machines, clocked)
         if any(shift.values()):
             moved = pl.Series([shift.get(self._lanes.lanes[lane].machine, 0.0) for lane in numbers], dtype=pl.Float64)
@@ -230,22 +220,6 @@ class _Usage:
         for machine in machines:
             if any(hold.devices is None for hold in self._on_machine.get(machine, ())):
                 self._bounds(machine, rows, numbers)
-
-    def _of_chosen_tools(self, rows: pl.DataFrame, numbers: list[int]) -> pl.DataFrame:
-        """Drop samples of tools that do not count on their node and day."""
-        if not self._lanes.days:
-            return rows
-        chosen = pl.DataFrame(
-            [(machine, day, reader) for (machine, day), reader in self._lanes.days.items()],
-            schema={"machine": pl.String, "day": pl.Int32, "chosen": pl.String}, orient="row",
-        )  # fmt: skip
-        own = [(at, self._lanes.lanes[at].machine, self._lanes.lanes[at].reader) for at in numbers]
-        names = pl.DataFrame(own, schema={"lane": pl.Int32, "machine": pl.String, "reader": pl.String}, orient="row")
-        day = (pl.col("us") // 86_400_000_000).cast(pl.Int32)
-        joined = rows.join(names, on="lane").with_columns(day=day).join(chosen, on=["machine", "day"], how="left")
-        kept = joined.filter(pl.col("chosen").is_null() | (pl.col("chosen") == pl.col("reader")))
-        self._counts["samples_of_second_tools"] += rows.height - kept.height
-        return kept.drop("machine", "reader", "day", "chosen")
 
     def _held_lanes(self, numbers: list[int]) -> tuple[spans.Held, NDArray[np.int64], list[str]]:
         """Return the holdings of lanes, sorted; the attempt of each, and how it is known."""

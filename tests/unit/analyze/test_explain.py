@@ -107,6 +107,14 @@ def test_how_it_used_its_gpus(late: Explanation) -> None:
     use = late.attempts[0].use
     assert use is not None
     assert (use.samples, use.mean_pct, use.idle_pct, use.whole_machines) == (160, 43.75, 12.5, True)
+    gpus = late.attempts[0].gpus_over_time
+    assert [gpu.gpu for gpu in gpus] == list(range(8))
+    assert sum(gpu.mean_pct for gpu in gpus) / 8 == pytest.approx(43.75)
+    assert all(set(gpu.pct) <= {gpu.mean_pct, None} for gpu in gpus)
+    drawn = [line for line in text(late, 120).splitlines() if "m2 GPU" in line]
+    assert [line.count("│") for line in drawn] == [2] * 8
+    many = replace(late, attempts=(replace(late.attempts[0], gpus_over_time=gpus * 3),))
+    assert "the 8 least used of 24 GPUs" in text(many, 120)
 
 
 def test_training_progress(late: Explanation) -> None:

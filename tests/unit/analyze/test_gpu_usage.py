@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuctl.analyze.gpu_usage import clocks, ranges, spans, usage
+from gpuctl.analyze.gpu_usage.over_time import gpus_over_time
 from gpuctl.analyze.options import Options
 from gpuctl.analyze.run import analyze
 from gpuctl.analyze.telemetry_renewal import renew
@@ -93,6 +94,30 @@ def test_on_a_shared_node_without_indices_there_is_a_range_and_no_mean(tmp_path:
         assert (found[job]["withheld"], found[job]["gpu_util_mean"]) == ("ambiguous", None)
         assert (found[job]["gpu_util_low"], found[job]["gpu_util_high"]) == (pytest.approx(20), pytest.approx(80))
         assert found[job]["idle_gpu_h"] is None
+
+
+def test_each_gpu_over_time_has_means_of_periods_and_unknown_gpus_have_none(tmp_path: Path) -> None:
+    files = {
+        "scontrol_node.txt": NODE,
+        "sacct.txt": sacct(
+            ("7", "01:00:00", "02:00:10", 2), ("8", "03:00:00", "04:00:00", 1), ("9", "03:00:00", "04:00:00", 1)
+        ),
+        # no samples from 1:20 to 1:40
+        "n1.csv": minutes(50, 80, {0: ["50 %", "70 %"], 1: ["0 %"]})
+        + minutes(100, 130, {0: ["100 %"], 1: ["0 %"]}).partition("\n")[2]
+        + minutes(180, 240, {0: ["80 %"], 1: ["20 %"]}).partition("\n")[2],
+    }
+    usage_of(tmp_path / "logs", files)
+    with Store(tmp_path / "made.duckdb") as store:
+        found = {job: gpus_over_time(store, "c", job) for job in ("7", "8", "9", "none")}
+    busy, idle = found["7"][0]
+    assert [(one.machine, one.gpu, one.period_s) for one in (busy, idle)] == [("n1", 0, 120.0), ("n1", 1, 120.0)]
+    # half an interval beyond the last sample before the gap, and before the first one after it
+    assert busy.pct == (60.0,) * 10 + (None,) * 10 + (100.0,) * 10
+    assert idle.pct == (0.0,) * 10 + (None,) * 10 + (0.0,) * 10
+    assert busy.mean_pct == pytest.approx((20 * 60 + 20.17 * 100) / 40.17, abs=0.1)
+    assert busy.coverage == pytest.approx(40 / 60, abs=0.01)
+    assert found["8"] == found["9"] == found["none"] == {}
 
 
 def test_unknown_is_not_idle_and_too_little_coverage_withholds(tmp_path: Path) -> None:
