@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import zipfile
 from functools import cache
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from tests import slurm_site_files
 from tests.trace_files import TRACES
 from tests.unit.ingest.slurm.test_dbd import QOS
+from tests.unit.ingest.slurm.test_limits_json import ASSOC
 from tests.unit.ingest.slurm.test_tacc import HEADER, ROW
 from tests.unit.ingest.yarn import cluster as yarn
 
@@ -92,6 +94,7 @@ def example_files() -> dict[str, tuple[str, bytes]]:
         **site,
         "slurm-sacct": ("sacct.txt", _first_lines(FIXTURES / "slurm/scheduling/gpus/sacct.txt", 30)),
         "slurm-sacct-json": ("sacct.json", (FIXTURES / "slurm/other/sacct.json").read_bytes()),
+        "slurm-limits-json": ("assoc.json", json.dumps({"associations": ASSOC}, indent=1).encode()),
         "slurm-state-json": ("sinfo.json", (FIXTURES / "slurm/state/sinfo.json").read_bytes()),
         "slurm-jobcomp": ("jobcomp.log", _first_lines(FIXTURES / "slurm/other/jobcomp.log", 20)),
         "slurm-dbd": ("slurmdbd.sql", (FIXTURES / "slurm/other/slurmdbd.sql").read_bytes()),

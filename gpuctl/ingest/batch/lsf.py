@@ -133,9 +133,11 @@ class _Cells:
         """
         if at >= len(self.cells):
             raise RowError(_SHORT)
-        if not _WHOLE.fullmatch(self.cells[at]):
+        cell = self.cells[at]
+        # most are plain digits, and asking for these first takes a third of the time
+        if not (cell.isdigit() and cell.isascii() and len(cell) < 16) and not _WHOLE.fullmatch(cell):
             raise RowError(f"field {at + 1} is not a whole number")
-        return int(self.cells[at])
+        return int(cell)
 
     def count(self, at: int) -> int:
         """Return how many fields follow, as one field states.
@@ -159,7 +161,8 @@ class _Cells:
         cell = self.cells[at]
         if len(cell) < 2 or not cell.startswith('"') or not cell.endswith('"'):
             raise RowError(f"field {at + 1} is not a text in quotes")
-        return cell[1:-1].replace('""', '"') or None
+        inner = cell[1:-1]
+        return (inner.replace('""', '"') if '"' in inner else inner) or None
 
 
 def _hosts(cells: list[str]) -> dict[str, int]:

@@ -106,7 +106,8 @@ def _take(
         quotas[kube.key_of(found)] = deserved or 0.0, capability, kube.text(spec, "parent")
     elif kind == "Node" and api == "v1":
         machines[kube.key_of(found)] = _node(found)
-    else:
+    elif kind != "Event":
+        # an event is no fault of a list; the objects' own conditions have the times
         raise RowError(_NOT_READ)
     return None
 

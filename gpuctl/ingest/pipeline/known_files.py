@@ -35,6 +35,10 @@ _SGE = "the accounting file ($SGE_ROOT/$SGE_CELL/common/accounting or accounting
 _CONDOR = "condor_history -json, condor_history -epochs -json, and for what waits and runs condor_q -json"
 _PBS = "the accounting log (server_priv/accounting), and for what waits and runs qstat -f -F json"
 _YARN = "the ResourceManager's log, or its answer /ws/v1/cluster/apps, which have the GPUs of every application"
+_RAY = (
+    "the jobs that hold the GPUs for it, by the scheduler below Ray (sacct, kubectl get workloads -o json, ...), "
+    "and its use of them by Prometheus (gpuctl ingest --from prometheus)"
+)
 KNOWN = (
     Known(
         "events of LSF (lsb.events)", _LSF,
@@ -172,7 +176,20 @@ KNOWN = (
         b'{"apiVersion":"v1","items":[{"apiVersion":"v1","kind":"Event","reason":"FailedScheduling"}],"kind":"List"}',
     ),
     Known(
-        "a log of Ray's daemons", "the jobs: curl http://HEAD:8265/api/jobs/ > ray-jobs.json",
+        "jobs of Ray (api/jobs, ray list jobs), which do not state the GPUs of their tasks", _RAY,
+        _sign(r'"submission_id"\s?:[\s\S]{0,4000}"entrypoint"\s?:|"entrypoint"\s?:[\s\S]{0,4000}"submission_id"\s?:'),
+        b'[{"type":"SUBMISSION","job_id":"01000000","submission_id":"raysubmit_1","entrypoint":"python fit.py"}]',
+    ),
+    Known(
+        "the screen of ray job list", _RAY, _sign(r"\bJobDetails\(\s*type=<JobType\."),
+        b"[JobDetails(type=<JobType.SUBMISSION: 'SUBMISSION'>, job_id='01000000', status=<JobStatus.RUNNING>)]",
+    ),
+    Known(
+        "exported events of Ray", _RAY, _sign(r'"source_type"\s?:\s?"EXPORT_[A-Z_]{3,40}"'),
+        b'{"event_id":"1","timestamp":1800000000,"source_type":"EXPORT_SUBMISSION_JOB","event_data":{}}\n',
+    ),
+    Known(
+        "a log of Ray's daemons", _RAY,
         _sign(r"(?m)^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [IWEC] \d+ \d+\] \(?(?:gcs_server|raylet)\)?"),
         b"[2027-01-15 08:00:00,123 I 4711 4711] (gcs_server) io_service_pool.cc:35: started\n",
     ),
