@@ -46,7 +46,7 @@ def train(
 
     Raises:
         InputError: there are too few jobs, or they cannot be read.
-        UsageError: there is no such kind, or the folder holds something else.
+        UsageError: the kind is unknown, or the folder holds something else.
 
     Example:
         >>> import gpuctl

@@ -46,8 +46,8 @@ _STATES = {
 _BACK = frozenset({"TERM_REQUEUE_OWNER", "TERM_REQUEUE_ADMIN"})
 _GPU_ALLOC = re.compile(r'GPU_ALLOC="+([^"]+)"')
 _GPU_MODELS = re.compile(r'GPU_MODELS="+([^"{]+?)(?:-\d{1,9})?\{')
-_PART = re.compile(r"([^{};,]+)\{([^}]*)\}")
-_GPU = re.compile(r"\[[^\]]+\]")
+_PART = re.compile(r"(?<![^{};,])([^{};,]+)\{([^{}]*)\}")
+_GPU = re.compile(r"\[[^\[\]]+\]")
 _NUM = re.compile(r"(?:^|[:\"])num=(\d{1,6})(?:/(task|host|job))?", re.IGNORECASE | re.ASCII)
 _RUSAGE = re.compile(
     r"\bngpus_(?:physical|shared|excl_t|excl_p)=(\d{1,6}(?:\.\d{1,6})?)(?:/(\w{1,10}))?", re.IGNORECASE | re.ASCII
