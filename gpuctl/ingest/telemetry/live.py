@@ -1,6 +1,7 @@
 """Fetches samples of GPUs from a live Prometheus day by day, and stores its answers as files for the ordinary ingest.
 
-A file holds one metric of one day (UTC), an answer a line. Samples are requested as they were scraped, by a range
+A file holds one metric of one day (UTC), an answer a line; that of a fault begins with the last sample before the day,
+so that a change at midnight is seen. Samples are requested as they were scraped, by a range
 selector (``DCGM_FI_DEV_GPU_UTIL[21599999ms]``): ``query_range`` would repeat a sample for up to five minutes after it,
 so that a dead exporter seems to be alive. https://prometheus.io/docs/prometheus/latest/querying/api/
 """
@@ -230,6 +231,8 @@ class _Fetch:
         at = end_of(day) - 86400
         try:
             with part.open("wb") as file:
+                if _is_fault(metric):
+                    self._append(self._query(metric, at, ""), file)
                 while at < end:
                     until = min(at + self._window, end)
                     if self._window_of(metric, at, until, file):
@@ -242,14 +245,21 @@ class _Fetch:
         finally:
             part.unlink(missing_ok=True)
 
+    def _query(self, metric: str, end: float, selected: str) -> str:
+        """The address of a query of a metric as of the last millisecond before an instant."""
+        at = round(end * 1000) - 1
+        query = f"{metric}{{{self._server.match}}}{selected}"
+        return f"/api/v1/query?query={quote(query)}&time={at // 1000}.{at % 1000:03d}"
+
     def _window_of(self, metric: str, start: float, end: float, file: BinaryIO) -> bool:
         """Append the samples of start <= t < end, if there are any; false where they are to be requested in halves."""
+        # without the last millisecond: where both ends belong to a range, its first sample is not of the range before
+        return self._append(self._query(metric, end, f"[{round((end - start) * 1000) - 1}ms]"), file)
+
+    def _append(self, path: str, file: BinaryIO) -> bool:
+        """Append an answer, if it has samples; false where they are to be requested in halves."""
         import zstandard
 
-        # without the last millisecond: where both ends belong to a range, its first sample is not of the range before
-        span, at = round((end - start) * 1000) - 1, round(end * 1000) - 1
-        query = f"{metric}{{{self._server.match}}}[{span}ms]"
-        path = f"/api/v1/query?query={quote(query)}&time={at // 1000}.{at % 1000:03d}"
         before = file.tell()
         head = tail = b""
         some = False
@@ -289,6 +299,12 @@ class _Fetch:
             error.close()
             return False
         raise _refused(error, self._server.url + path)
+
+
+def _is_fault(metric: str) -> bool:
+    """Whether faults show as changes between samples: a day's first sample needs the last one of the day before."""
+    found = metric_of(metric)
+    return found is not None and found.column in {"xid", "fault"}
 
 
 def _check(head: bytes, tail: bytes, url: str) -> None:

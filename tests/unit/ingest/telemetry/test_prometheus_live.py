@@ -25,16 +25,20 @@ if TYPE_CHECKING:
 DAY = date(2026, 10, 31)
 MIDNIGHT = int(datetime(2026, 10, 31, tzinfo=UTC).timestamp())
 STEP = 1800
-UTIL, POWER = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_POWER_USAGE"
+UTIL, POWER, XID = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_XID_ERRORS"
 
 
 class Server(BaseHTTPRequestHandler):
-    """Has a sample of each metric every half hour, its value the half hours since 1970, modulo 101."""
+    """Has a sample of each metric every half hour, its value the half hours since 1970, modulo 101.
+
+    The gauge of the last XID is there if `xid_from` is set: 0 before that second, then 79.
+    """
 
     asked: ClassVar[list[tuple[str, float, float]]] = []
     headers_seen: ClassVar[list[str | None]] = []
     most_s: ClassVar[float] = 1e9
     special: ClassVar[dict[str, tuple[int, bytes]]] = {}
+    xid_from: ClassVar[float | None] = None
 
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
@@ -43,11 +47,22 @@ class Server(BaseHTTPRequestHandler):
         if parts.path in self.special:
             self._say(*self.special[parts.path])
         elif parts.path == "/api/v1/label/__name__/values":
-            self._say(200, json.dumps({"status": "success", "data": ["up", UTIL, POWER]}).encode())
+            self._say(
+                200,
+                json.dumps(
+                    {"status": "success", "data": ["up", UTIL, POWER, *([XID] if self.xid_from else [])]}
+                ).encode(),
+            )
         else:
             metric, _, rest = asked["query"].partition("{")
-            span = float(rest.partition("[")[2].removesuffix("ms]")) / 1000
             end = float(asked["time"])
+            if "[" not in rest:
+                sample = [end, "79" if self.xid_from and end >= self.xid_from else "0"]
+                one = {"metric": {"__name__": metric, "gpu": "0", "Hostname": "n1", "UUID": "GPU-a"}, "value": sample}
+                data = {"resultType": "vector", "result": [one]}
+                self._say(200, json.dumps({"status": "success", "data": data}).encode())
+                return
+            span = float(rest.partition("[")[2].removesuffix("ms]")) / 1000
             self.asked.append((metric, end - span, end))
             if span > self.most_s:
                 self._say(422, b'{"status":"error","errorType":"execution","error":"too many samples"}')
@@ -55,11 +70,14 @@ class Server(BaseHTTPRequestHandler):
             first = -(-(end - span) // STEP) * STEP
             times = range(int(first), int(end) + 1, STEP)
             one = {"metric": {"__name__": metric, "gpu": "0", "Hostname": "n1", "UUID": "GPU-a"},
-                   "values": [[t, str(t // STEP % 101)] for t in times]}  # fmt: skip
-            result = [one] if times and metric == UTIL else []
+                   "values": [[t, self._value(metric, t)] for t in times]}  # fmt: skip
+            result = [one] if times and metric in {UTIL, XID} else []
             self._say(
                 200, json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}}).encode()
             )
+
+    def _value(self, metric: str, t: int) -> str:
+        return str(t // STEP % 101) if metric == UTIL else "79" if t >= (self.xid_from or 0) else "0"
 
     def _say(self, status: int, body: bytes) -> None:
         self.send_response(status)
@@ -76,7 +94,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[live.Prometheus]:
     Server.asked.clear()
     Server.headers_seen.clear()
     Server.special.clear()
-    Server.most_s = 1e9
+    Server.most_s, Server.xid_from = 1e9, None
     for name in (live.TOKEN, live.USER, live.PASSWORD):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(f"{name}_FILE", raising=False)
@@ -105,6 +123,15 @@ def test_each_sample_of_a_day_is_fetched_once(server: live.Prometheus, tmp_path:
     ]
     answered = sorted(ask for ask in Server.asked if ask[0] == UTIL and ask[2] - ask[1] <= most_s)
     assert all(two[1] - one[2] == pytest.approx(0.001, abs=1e-4) for one, two in pairwise(answered))
+
+
+def test_a_fault_at_midnight_is_of_the_day_that_begins(server: live.Prometheus, tmp_path: Path) -> None:
+    Server.xid_from = MIDNIGHT + 86400
+    found = live.fetch(tmp_path / "a", server, DAY, date(2026, 11, 2))
+    ingest(found.files, tmp_path / "s.duckdb", cluster="c")
+    with Store(tmp_path / "s.duckdb") as store:
+        events = store.execute("SELECT epoch(ts)::BIGINT, machine, code FROM gpu_events").fetchall()
+    assert events == [(MIDNIGHT + 86400, "n1", 79)]
 
 
 def test_a_run_continues_where_another_stopped(server: live.Prometheus, tmp_path: Path) -> None:
