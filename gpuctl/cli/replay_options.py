@@ -177,7 +177,7 @@ declare(
     failures=typer.Option(
         metavar="RATE|FILE",
         help="Nodes fail: failures a node-day (0.0065), RATE:weibull:SHAPE, TYPE=RATE,TYPE=RATE, recorded (as the "
-        "trace records), a CSV with the columns time_s,node,until_s, or a TOML file. Several rates: 0.005,0.01.",
+        "trace records), a CSV with the columns time_s,node,until_s,kind, or a TOML file. Several rates: 0.005,0.01.",
     ),
     checkpoint=typer.Option(
         metavar="S|young|none",
@@ -200,6 +200,14 @@ declare(
     ),
     spares=typer.Option(
         metavar="K", min=0, help="With --failures: spare nodes, each of which stands in for one at once."
+    ),
+    requeue=typer.Option(
+        help="With --failures: interrupted jobs queue again with their first submission (head), or as new arrivals "
+        "(tail). Default: as the policy has it."
+    ),
+    lemon_share=typer.Option(
+        metavar="SHARE[:TIMES]",
+        help="With --failures: this share of the nodes fails more often, 8 times or TIMES as often: 0.05:10.",
     ),
 )
 declare(

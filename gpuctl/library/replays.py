@@ -64,6 +64,8 @@ class ReplayOptions(TypedDict, total=False):
         detect: seconds until a failure is noticed.
         repair: how long a node is away: mean seconds, ``lognormal:MEDIAN:SIGMA`` or a CSV.
         spares: spare nodes.
+        requeue: interrupted jobs queue again with their first submission (head) or as new arrivals (tail).
+        lemon_share: share of the nodes that fail 8 times as often, or ``"SHARE:TIMES"``.
     """
 
     failures: PathOrText | float
@@ -73,6 +75,8 @@ class ReplayOptions(TypedDict, total=False):
     detect: float
     repair: PathOrText | float
     spares: int
+    requeue: str
+    lemon_share: str | float
     per_rack: int
     inference: str
     inference_load: PathOrText

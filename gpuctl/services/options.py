@@ -278,6 +278,8 @@ class Failing:
     detect: float | None = None
     repair: str | None = None
     spares: int | None = None
+    requeue: Literal["head", "tail"] | None = None
+    lemon_share: str | None = None
 
     def options(self, *, several: bool) -> FailureOptions | None:
         """Return the options with their files read; None without --failures.
@@ -294,12 +296,14 @@ class Failing:
 
         given = {
             "checkpoint": self.checkpoint, "write": self.checkpoint_write, "restart": self.restart,
-            "detect": self.detect, "repair": self.repair, "spares": self.spares,
+            "detect": self.detect, "repair": self.repair, "spares": self.spares, "requeue": self.requeue,
+            "lemons": self.lemon_share,
         }  # fmt: skip
         given = {name: value for name, value in given.items() if value is not None}
         if self.failures is None and not several:
             if given:
-                name = {"write": "checkpoint-write"}.get(next(iter(given)), next(iter(given)))
+                named = {"write": "checkpoint-write", "lemons": "lemon-share"}
+                name = named.get(next(iter(given)), next(iter(given)))
                 raise UsageError(f"--{name} requires --failures", hint="--failures 0.0065")
             return None
         return with_files(FailureOptions(self.failures or "0", **given))  # type: ignore[arg-type]

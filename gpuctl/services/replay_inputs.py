@@ -289,7 +289,7 @@ def _from_csv(options: _ReplayOptions, tables: list[Path]) -> Source:
 
 
 def _from_trace(options: _ReplayOptions, frontend: Frontend) -> Source:
-    from gpuctl.analyze.failed_attempts import failed_attempts
+    from gpuctl.analyze.failed_attempts import failed_attempts, interrupted_attempts
     from gpuctl.analyze.options import Options
     from gpuctl.analyze.site_files import read_quotas, read_racks
     from gpuctl.replay.inputs.trace import read_trace
@@ -320,6 +320,7 @@ def _from_trace(options: _ReplayOptions, frontend: Frontend) -> Source:
             store, name, work, quotas=quotas, racks=racks, own_cluster=inputs.cluster is None,
             resources=options.resources, failures=failed_attempts(store, Options(name)) if options.reasons else None,
             failing=options.failing,
+            interrupted=interrupted_attempts(store, Options(name)) if options.failing else None,
         )  # fmt: skip
         sources = read_sources(store, workload.name)
         before = _own(store, name, work, options, quotas) if inputs.cluster is not None else None

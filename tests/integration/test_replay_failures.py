@@ -89,3 +89,15 @@ def test_jobs_that_never_get_past_a_failure_are_reported(gpuctl: Cli, gangs: Pat
     done = gpuctl("replay", gangs, "--cluster", "24x8", "--policy", "fifo", "--failures", "0.5", check=False)
     assert done.returncode == 3
     assert "jobs that take longer than their nodes last never end" in done.stderr
+
+
+def test_failures_that_a_trace_records_do_not_count_twice(gpuctl: Cli, root: Path) -> None:
+    """With no further failures each job of the trace runs its recorded time, and none is interrupted."""
+    done = gpuctl(
+        "-q", "replay", root / "tests/fixtures/reliability", "--policy", "fifo", "--failures", "1e-9", "--json"
+    )  # fmt: skip
+    answer = json.loads(done.stdout)
+    [row] = answer["tables"]["replay_failures"]["rows"]
+    assert (row["interruptions"], row["lost_gpu_hours"]) == (0, 0)
+    assert "attempts that infrastructure ended" in done.stdout
+    assert "node events, XIDs or logs explain" in done.stdout

@@ -37,11 +37,13 @@ def with_failures(seed: int, case: tuple[Workload, Cluster, Settings]) -> tuple[
         seed=seed,
         text={},
     )
+    if failures.listed and draw.random() < 0.5:
+        failures = replace(failures, drains=frozenset({(0, 10.0)}))
     return workload, cluster, replace(settings, failures=failures)
 
 
 def failure_violations(outcome: Outcome, settings: Settings) -> list[str]:
-    """Attempts on nodes that failed: those that survived it, or that started before the repair; and wrong counts."""
+    """Attempts on nodes that failed or drained: that survived it, or started before the repair; and wrong counts."""
     if settings.failures is None:
         return []
     outages = settings.failures.outages(float(outcome.jobs["submit_s"].min() or 0.0))  # type: ignore[arg-type]
@@ -54,6 +56,10 @@ def failure_violations(outcome: Outcome, settings: Settings) -> list[str]:
     held = outcome.pieces.join(attempts, on="row")
     held = held.with_columns(names.gather(held["job"]).alias("name"))
     found = []
+    drained = [row for row in outages.away if row[:2] in settings.failures.drains]
+    for node, since, until in drained:
+        early = held.filter((pl.col("node") == node) & pl.col("start_s").is_between(since, until, closed="none"))
+        found += [f"{name} starts while its node drains or is away to {until:g}" for name in early["name"]]
     for node, since, until in outages.drawn:
         here = held.filter(pl.col("node") == node)
         hit = here.filter((pl.col("start_s") < since) & (pl.col("end_s") > since))

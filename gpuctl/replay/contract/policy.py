@@ -211,6 +211,13 @@ class Policy:
         """Whether it uses the reasons of failures (`Workload.failures`) under its parameters."""
         return False
 
+    def requeues(self) -> tuple[str, ...]:
+        """How a job whose node failed may queue again, if a replay sets that: ``head``, ``tail``, or neither.
+
+        Head: with its first submission; tail: as a new arrival. Neither: it has an order of its own for such jobs.
+        """
+        return ()
+
     def extended(self, cluster: Cluster) -> Cluster:
         """The nodes that it schedules on: those given, followed by any that only it may borrow."""
         return cluster

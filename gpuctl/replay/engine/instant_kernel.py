@@ -64,6 +64,22 @@ from gpuctl.replay.engine.state import (
 
 
 @inner
+def _end_jobs_of(s, number):  # type: ignore[no-untyped-def]
+    """End the attempts on a node that goes down."""
+    for j in range(s.jobs.size):
+        job = s.jobs[j]
+        if job.state == RUNNING or job.state == SUSPENDING:
+            row = s.attempts[job.row]
+            for p in range(row.first, row.first + row.pieces):
+                if s.pieces[p].node == number:
+                    if s.g[0].failing == 1:
+                        fail(s, j)
+                    else:
+                        throw_out(s, j, D_DOWN, A_DOWN)
+                    break
+
+
+@inner
 def _node_goes(s, k):  # type: ignore[no-untyped-def]
     g = s.g[0]
     number = s.machine_node[k]
@@ -81,20 +97,12 @@ def _node_goes(s, k):  # type: ignore[no-untyped-def]
         return
     if node.up == 0:
         return
-    g.injected += 1
     at_once = s.machine_up[k] == 2
+    drains = s.machine_up[k] == 3
     note(s, D_NODE_DOWN, -1, node.cap, number, 0)
-    for j in range(s.jobs.size):
-        job = s.jobs[j]
-        if job.state == RUNNING or job.state == SUSPENDING:
-            row = s.attempts[job.row]
-            for p in range(row.first, row.first + row.pieces):
-                if s.pieces[p].node == number:
-                    if g.failing == 1:
-                        fail(s, j)
-                    else:
-                        throw_out(s, j, D_DOWN, A_DOWN)
-                    break
+    if not drains:
+        g.injected += 1
+        _end_jobs_of(s, number)
     if at_once:
         note(s, D_NODE_UP, -1, node.cap, number, 0)
         return

@@ -18,6 +18,7 @@ from gpuctl.replay.engine.job_life_kernel import (
     transfer,
     unspent,
 )
+from gpuctl.replay.engine.requeue_kernel import TAIL
 from gpuctl.replay.engine.state import (
     A_DOWN,
     A_PREEMPTED,
@@ -174,6 +175,14 @@ def preempt(s, j, mode, reason):  # type: ignore[no-untyped-def]
 
 
 @inner
+def _stop_interrupted(s, j):  # type: ignore[no-untyped-def]
+    """Requeue a job whose node has failed, with its first submission or as a new arrival."""
+    if s.g[0].requeue == TAIL:
+        s.jobs[j].submit = s.g[0].now
+    stop(s, j, A_DOWN)
+
+
+@inner
 def suspended(s, j):  # type: ignore[no-untyped-def]
     """The job has been suspended: its GPUs are free, and it waits."""
     job = s.jobs[j]
@@ -194,7 +203,7 @@ def suspended(s, j):  # type: ignore[no-untyped-def]
         time_is_up(s, j)
         return
     if job.stalls == 1:
-        stop(s, j, A_DOWN)
+        _stop_interrupted(s, j)
         return
     job.work += job.charge
     note(s, D_SUSPENDED, j, job.held, job.row, 0)
@@ -232,7 +241,7 @@ def fail(s, j):  # type: ignore[no-untyped-def]
     job.reload = 1
     note(s, D_DOWN, j, job.held, job.row, 0)
     if g.detect <= 0:
-        stop(s, j, A_DOWN)
+        _stop_interrupted(s, j)
         return
     job.state = SUSPENDING
     job.rate = 0.0

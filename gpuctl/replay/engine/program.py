@@ -82,6 +82,9 @@ class Scheduler(Protocol):
     def shown_params(self) -> dict[str, Any]:
         """Its parameters as results show them."""
 
+    def requeues(self) -> tuple[str, ...]:
+        """How a job whose node failed may queue again, if a replay sets that."""
+
     def extended(self, cluster: Cluster) -> Cluster:
         """The nodes that it schedules on."""
 

@@ -11,6 +11,7 @@ from gpuctl.compiled.bundles import aligned_records, as_records, records
 from gpuctl.core.errors import UsageError
 from gpuctl.core.notes import literal, note, together
 from gpuctl.core.numbers import lasting
+from gpuctl.replay.engine.requeue_kernel import WAYS
 from gpuctl.replay.engine.state import (
     GLOBAL,
     JOB,
@@ -207,6 +208,7 @@ def _set_rules(g: Any, settings: Settings) -> None:
     g.storage = settings.overhead.storage
     if settings.failures is not None:
         g.failing, g.detect, g.restart = 1, settings.failures.detect, settings.failures.restart
+        g.requeue = WAYS.index(settings.failures.requeue)
 
 
 def _jobs(workload: Workload, settings: Settings, masks: NDArray[np.uint64]) -> Any:

@@ -104,6 +104,13 @@ class Simulation:
                     "recorded: jobs run where and when the trace recorded them: no node fails",
                     hint="omit --failures or this policy",
                 )
+            way = settings.failures.requeue
+            if way != "own" and way not in policy.requeues():
+                raise UsageError(
+                    f"{policy.name}: has an order of its own for interrupted jobs, so --requeue {way} does not apply",
+                    hint="omit --requeue, or compare fifo, fifo-skip, easy and slurm, which queue by submission "
+                    "(conservative: tail)",
+                )
             # nodes go down, which ones is not known yet
             self.cluster = cluster = replace(cluster, down=np.zeros((0, 3)))
             self.outages = settings.failures.outages(self._first)
@@ -276,6 +283,7 @@ class Simulation:
                 attempts are not in memory twice.
         """
         by_traits = self.policy.traits or self.settings.rates.by_traits
+        down = self._down()
         # one by one, the largest last
         jobs = self._jobs()
         if last:
@@ -306,7 +314,7 @@ class Simulation:
             kind=self.policy.name,
             turns=turns,
             by_traits=by_traits,
-            cluster=self._used(loans),
+            cluster=self._used(down, loans),
             counts={
                 **getattr(self.program, "counts", {}),
                 **({} if loans is None else loan_counts(self.cluster, loans, self.now)),
@@ -316,11 +324,28 @@ class Simulation:
             never=self.never,
         )
 
-    def _used(self, loans: list[tuple[float, int, bool]] | None) -> Cluster:
+    def _down(self) -> NDArray[np.float64] | None:
+        """When nodes were down in a replay in which they fail, as `Cluster.down` has it."""
+        if self.outages is None:
+            return None
+        s, count = self.state, int(self.state.g[0].attempts)
+        rows = s.attempts[:count]
+        owner = np.repeat(np.arange(count), rows.pieces)
+        places = s.pieces[
+            rows.first[owner] + np.arange(owner.size) - np.repeat(np.cumsum(rows.pieces) - rows.pieces, rows.pieces)
+        ]
+        ends = np.where(np.isnan(rows.end), np.inf, rows.end)
+
+        def emptied(node: int, since: float) -> float:
+            on = owner[places.node == node]
+            held = on[(rows.start[on] < since) & (ends[on] > since)]
+            return max(since, float(ends[held].max(initial=since)))
+
+        return self.outages.seen(self.now, emptied)
+
+    def _used(self, down: NDArray[np.float64] | None, loans: list[tuple[float, int, bool]] | None) -> Cluster:
         """The nodes, down when they failed or were not on loan."""
-        cluster = self.cluster
-        if self.outages is not None:
-            cluster = replace(cluster, down=self.outages.seen(self.now))
+        cluster = self.cluster if down is None else replace(self.cluster, down=down)
         return cluster if loans is None else as_lent(cluster, loans)
 
     def _jobs(self) -> pl.DataFrame:

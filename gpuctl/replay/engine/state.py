@@ -254,6 +254,7 @@ GLOBAL = np.dtype(
         ("failing", "i8"),  # 1: nodes that go down fail, and jobs go back to checkpoints of their own
         ("detect", "f8"),  # seconds until a failure is noticed
         ("restart", "f8"),  # seconds without progress at the start after one
+        ("requeue", "i8"),  # how interrupted jobs queue again: `gpuctl.replay.engine.requeue_kernel`
         ("injected", "i8"),  # failures of nodes that were up
     ],
     align=True,
@@ -276,7 +277,9 @@ class State(Bundle):
     arrive_t = floats()  # that second
     machine_t = floats()  # seconds at which nodes go down or come up
     machine_node = ints()  # node
-    machine_up = ints()  # 1 or 0; 2: its jobs fail, and it is back at once
+    machine_up = (
+        ints()
+    )  # 1 or 0; 2: its jobs fail, and it is back at once; 3: it takes no new jobs, and keeps those it has
     bits = words(3)  # [classes, most GPUs + 1, words]: a bit per node of a class with this many GPUs free
     count = ints(2)  # [classes, most GPUs + 1]: their number
     class_free = ints()  # [classes]: GPUs free

@@ -36,7 +36,7 @@ NEEDED = ("job_id", "submit_time", "duration", "num_gpus")
 OPTIONAL = (
     "vc", "requested_time", "user", "gpu_type", "app", "depends_on", "think_time", "eligible_time", "predicted_time",
     "epochs", "checkpoint_bytes", "account", "qos", "nodes", "nice", "min_gpus", "max_gpus", "job_class",
-    "speed_curve", "stop_fraction", "deadline", "sharescore",
+    "speed_curve", "stop_fraction", "deadline", "sharescore", "checkpoint_s",
     *TRAITS,
 )  # fmt: skip
 MINUTES = "limit_min"
@@ -55,7 +55,7 @@ MOST_SECONDS = 1e12
 
 _NUMBERS = ("submit_time", "duration", "num_gpus", "requested_time", "eligible_time", "predicted_time", "epochs",
             "checkpoint_bytes", "nodes", "nice", "think_time", "min_gpus", "max_gpus", "stop_fraction",
-            "deadline", "sharescore", *TRAITS, *MORE)  # fmt: skip
+            "deadline", "sharescore", "checkpoint_s", *TRAITS, *MORE)  # fmt: skip
 _EXPECTED = f"a header line with the columns {', '.join(NEEDED)} and, optionally, {', '.join(OPTIONAL)}"
 
 
@@ -100,7 +100,8 @@ def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY)
     separated by ``;``; if they change with progress, further such curves, each after ``|`` and the part of the work
     from which it holds, ``1;1.2|0.3:1;1.9``); and ``job_class`` (jobs of one name are equally fast on equal GPUs); and
     ``stop_fraction`` (above 0, at most 1: the job's search kills it when that part of its ``duration`` is done);
-    ``deadline`` (s, on the clock of ``submit_time``); ``sharescore`` (0, 1 or 2: how much a job
+    ``deadline`` (s, on the clock of ``submit_time``); ``checkpoint_s`` (s of work between the checkpoints that it
+    writes against failures of nodes); ``sharescore`` (0, 1 or 2: how much a job
     slows down another one on its GPUs); and the columns of `gpuctl.replay.models.traits`. An empty
     optional cell counts as absent. Times are used as given. Jobs are ordered by submission; of jobs submitted at one
     instant, the earlier line is the earlier job. If CPUs or memory count, the columns ``num_cpus`` and ``mem_mb`` of
@@ -250,7 +251,7 @@ def _numbers(faults: _Faults, least: int) -> pl.DataFrame:
         faults.add(number.is_nan() | number.is_infinite(), f"{column} is not finite in {{n}}", column)
         large = number.is_finite() & (number.abs() > (MOST_GPUS if column == "num_gpus" else MOST_SECONDS))
         faults.add(large, f"{column} is too large in {{n}}", column)
-        if column in {"duration", "requested_time", "predicted_time"}:
+        if column in {"duration", "requested_time", "predicted_time", "checkpoint_s"}:
             # a queue in whole minutes rounds 0 s up
             none = number < 0 if column == "duration" and faults.called else number <= 0
             faults.add(number.is_finite() & none, f"{column} is not above 0 s in {{n}}", column)
@@ -459,6 +460,7 @@ def _workload(name: str, table: pl.DataFrame, numbers: pl.DataFrame, depends: In
         min_gpus=_bound(numbers, "min_gpus"),
         max_gpus=_bound(numbers, "max_gpus"),
         deadline=_optional(numbers, "deadline", unknown) if "deadline" in numbers.columns else None,
+        checkpoint_s=_optional(numbers, "checkpoint_s", unknown) if "checkpoint_s" in numbers.columns else None,
         beyond=duration - done if "stop_fraction" in numbers.columns else None,
         traits={name: _optional(numbers, name, unknown) for name in (*TRAITS, "sharescore") if name in numbers.columns},
     )

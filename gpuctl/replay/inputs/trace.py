@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.notes import listed, literal, note
+from gpuctl.core.notes import listed, literal, note, together
 from gpuctl.core.states import State
 from gpuctl.core.storable_text import agreeing
 from gpuctl.core.suggestions import check_queues
@@ -68,6 +68,7 @@ def read_trace(
     resources: tuple[str, ...] = GPUS_ONLY,
     failures: pl.DataFrame | None = None,
     failing: bool = False,
+    interrupted: pl.DataFrame | None = None,
 ) -> tuple[Workload, Cluster]:
     """Read the replayable jobs of one cluster of a store, and the cluster's own nodes.
 
@@ -103,7 +104,8 @@ def read_trace(
         resources: what counts, see `gpuctl.replay.models.resources`; if not GPUs alone, jobs and nodes without GPUs are
             included.
         failures: why attempts failed, as `gpuctl.replay.inputs.trace_rows` takes it; None: not known.
-        failing: nodes will fail in the replay: an attempt that ended because its node was lost goes on in the next one.
+        failing: nodes will fail in the replay: an attempt that infrastructure ended goes on in the next one.
+        interrupted: such attempts, beside those with the state node_fail: ``job`` (its name), ``attempt``.
 
     Returns:
         jobs, and nodes (none if the log names none). Second 0 is the earliest submission, rounded down to a whole
@@ -117,7 +119,7 @@ def read_trace(
     trace, uneven = of_containers(read_rows(store, cluster_name, NO_QUEUE))
     trace, resized = of_resized(trace)
     cpu_too = resources != GPUS_ONLY
-    trace, spared = _without_lost_nodes(trace) if failing else (trace, [])
+    trace, spared = _without_lost_nodes(trace, interrupted) if failing else (trace, [])
     rows, segments, notes = _jobs(trace, work, cpu_jobs=cpu_too)
     machines, machine_notes = _machines(trace, cpu_nodes=cpu_too)
     origin_c = math.floor(rows["submit_c"][0])
@@ -138,19 +140,36 @@ def read_trace(
     return workload, cluster
 
 
-def _without_lost_nodes(trace: Rows) -> tuple[Rows, list[Note]]:
-    """The trace as if no attempt had lost its node: such an attempt counts as preempted, and the job's work goes on."""
-    lost = pl.col("state") == State.NODE_FAIL
-    count = trace.attempts.filter(lost).height
-    state = pl.when(lost).then(pl.lit(State.PREEMPTED.value)).otherwise(pl.col("state").cast(pl.String))
+def _without_lost_nodes(trace: Rows, interrupted: pl.DataFrame | None) -> tuple[Rows, list[Note]]:
+    """The trace as if infrastructure had ended no attempt: such an attempt counts as preempted, and its work goes on.
+
+    Otherwise these failures would count twice: as recorded, and among those of the replay.
+    """
+    lost = trace.attempts.filter(pl.col("state") == State.NODE_FAIL).select("job", "attempt")
+    nodes = lost.height
+    if interrupted is not None:
+        named = interrupted.rename({"job": "name"}).join(trace.jobs.select("job", "name"), on="name")
+        named = named.select(pl.col(name).cast(trace.attempts.schema[name]) for name in ("job", "attempt"))
+        lost = pl.concat([lost, named]).unique(maintain_order=True)
+    hit = trace.attempts.select("job", "attempt").join(
+        lost.with_columns(hit=pl.lit(value=True)), on=["job", "attempt"], how="left", maintain_order="left"
+    )["hit"]
+    spared = pl.when(hit.fill_null(value=False)).then(pl.lit(State.PREEMPTED.value))
     kind = trace.attempts.schema["state"]
+    others = lost.height - nodes
+    causes = [
+        note("{nodes:,} whose node was lost", nodes=nodes),
+        *([note("{others:,} that node events, XIDs or logs explain", others=others)] if others else []),
+    ]
     text = note(
-        "{count:,} attempt{count||s} ended because a node was lost: {count|its work goes|their work goes} on after "
-        "{count|it|them}, as nodes fail in the replay itself",
-        count=count,
+        "{count:,} attempt{count||s} that infrastructure ended ({causes}): {count|its work goes|their work goes} on "
+        "after {count|it|them}, as nodes fail in the replay itself",
+        count=lost.height,
+        causes=together(", ", causes),
     )
-    notes = [text] if count else []
-    return dataclasses.replace(trace, attempts=trace.attempts.with_columns(state=state.cast(kind))), notes
+    state = spared.otherwise(pl.col("state").cast(pl.String)).cast(kind).alias("state")
+    notes = [text] if lost.height else []
+    return dataclasses.replace(trace, attempts=trace.attempts.with_columns(state)), notes
 
 
 def _jobs(trace: Rows, work: Work, *, cpu_jobs: bool) -> tuple[pl.DataFrame, pl.DataFrame, list[Note]]:

@@ -406,6 +406,7 @@ def gather(workload: Workload, jobs: Ints) -> Workload:
         phase=None if w.phase is None else w.phase[jobs],
         beyond=_of(w.beyond, jobs),
         deadline=_of(w.deadline, jobs),
+        checkpoint_s=_of(w.checkpoint_s, jobs),
         traits={name: values[jobs] for name, values in w.traits.items()},
         line=None if w.line is None else w.line[jobs],
         failures=None if w.failures is None else w.failures.of(segments),

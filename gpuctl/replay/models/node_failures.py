@@ -11,7 +11,7 @@ import heapq
 import io
 import math
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from gpuctl.core.notes import NamedValue, literal, note
 from gpuctl.core.numbers import lasting, number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from gpuctl.core.notes import Note
     from gpuctl.replay.models.records import Cluster, Floats, Workload
@@ -34,7 +34,7 @@ RECORDED = "recorded"
 
 _HINT = (
     "a rate a node-day (0.0065), RATE:weibull:SHAPE, TYPE=RATE,TYPE=RATE, recorded, a CSV with the columns "
-    "time_s,node,until_s, or a TOML file"
+    "time_s,node,until_s and, if wanted, kind, or a TOML file"
 )
 _REPAIR_HINT = "seconds (a mean; 0: at once), lognormal:MEDIAN:SIGMA, or a CSV with the columns time_s,until_s"
 
@@ -51,6 +51,8 @@ class FailureOptions:
         detect: seconds from a failure until its jobs' other nodes are free.
         repair: how long a node is away.
         spares: nodes that stand in for others.
+        requeue: how interrupted jobs queue again, ``head`` or ``tail``; "": as the policy has it.
+        lemons: share of the nodes that fail more often, and how many times as often: ``0.05`` or ``0.05:8``; "": none.
         files: contents, by name.
     """
 
@@ -61,6 +63,8 @@ class FailureOptions:
     detect: float = 0.0
     repair: str = "0"
     spares: int = 0
+    requeue: str = ""
+    lemons: str = ""
     files: dict[str, str] = field(default_factory=dict)
 
 
@@ -124,6 +128,8 @@ class NodeFailures:
         spares: nodes that stand in for others.
         seed: of the random numbers.
         text: the model, by name, for headings.
+        requeue: how interrupted jobs queue again: ``own`` (as the policy has it), ``head`` or ``tail``.
+        drains: of the listed outages (node, second) those of nodes that finish the jobs that they have.
     """
 
     sources: tuple[Source, ...]
@@ -135,6 +141,8 @@ class NodeFailures:
     spares: int
     seed: int
     text: dict[str, Note]
+    requeue: str = "own"
+    drains: frozenset[tuple[int, float]] = frozenset()
 
     def outages(self, begin: float) -> Outages:
         """The outages of one replay that begins at a second."""
@@ -178,7 +186,9 @@ class Outages:
             now = until
 
     def until(self, second: float) -> list[tuple[float, int, int]]:
-        """Return what happens to nodes up to a second, in order: second, node; 0 down, 1 up, 2 down and back at once.
+        """Return what happens to nodes up to a second, in order: second, node, what.
+
+        0: down, 1: up, 2: down and back at once, 3: takes no new jobs, those that it has go on.
 
         What begins before that second and lasts beyond it comes with a later call.
         """
@@ -191,11 +201,15 @@ class Outages:
                     self._open[node] = since, max(before, stands_in)
                     continue
                 self._close(node, events)
-            self.drawn.append((node, t, stands_in))
+            drains = (node, t) in self.failures.drains
+            if not drains:
+                self.drawn.append((node, t, stands_in))
+            if stands_in <= t and drains:
+                continue
             if stands_in <= t:
                 events.append((t, node, 2))
             else:
-                events.append((t, node, 0))
+                events.append((t, node, 3 if drains else 0))
                 self._open[node] = t, stands_in
         for node in [node for node, (_, end) in self._open.items() if end <= second]:
             self._close(node, events)
@@ -233,11 +247,21 @@ class Outages:
         heapq.heapreplace(self._spares, end)
         return max(free, t)
 
-    def seen(self, end: float) -> Floats:
-        """Return the outages up to a second as `Cluster.down` has them, each from when it was noticed."""
+    def seen(self, end: float, emptied: Callable[[int, float], float]) -> Floats:
+        """Return the outages up to a second as `Cluster.down` has them, each from when it was noticed.
+
+        Args:
+            end: the second.
+            emptied: when the last job of a node that drains from a second on had ended.
+        """
         still = [(node, since, until) for node, (since, until) in self._open.items()]
-        late = self.failures.detect
-        rows = [(node, t + late, until) for node, t, until in [*self.away, *still] if t <= end and until > t + late]
+        late, drains = self.failures.detect, self.failures.drains
+        begun = [
+            (node, emptied(node, t) if (node, t) in drains else t + late, until)
+            for node, t, until in [*self.away, *still]
+            if t <= end
+        ]
+        rows = [row for row in begun if row[2] > row[1]]
         return np.array(sorted(rows, key=lambda row: (row[1], row[0])), np.float64).reshape(-1, 3)
 
 
@@ -248,13 +272,15 @@ def node_failures(options: FailureOptions, workload: Workload, cluster: Cluster,
         UsageError: an option makes no sense, or `cluster` is a pool, which has no nodes that could fail.
         InputError: a file: its name, line, what was found and expected.
     """
-    sources, listed = _failing(options, cluster)
+    sources, listed, drains = _failing(options, cluster)
+    if options.lemons:
+        sources = _with_lemons(options, sources, cluster, seed)
     if options.failures == RECORDED:
         down = np.zeros((0, 3)) if cluster.down is None else cluster.down
         listed = [(int(node), float(t), float(end)) for node, t, end in down.tolist()]
     fails = bool(listed) or any(source.rate > 0 for source in sources)
     checkpoint = options.checkpoint
-    if not fails and checkpoint == "none":
+    if not fails and checkpoint == "none" and workload.checkpoint_s is None:
         return None
     if cluster.pool and fails:
         raise UsageError("--failures: a pool has no nodes that could fail", hint="give nodes, such as --cluster 64x8")
@@ -272,7 +298,37 @@ def node_failures(options: FailureOptions, workload: Workload, cluster: Cluster,
         spares=options.spares,
         seed=seed,
         text=_text(options, rate),
+        requeue=options.requeue or "own",
+        drains=drains,
     )
+
+
+LEMON_TIMES = 8.0
+"""How many times as often a lemon fails, unless `FailureOptions.lemons` states it. Ours."""
+
+
+def _with_lemons(options: FailureOptions, sources: Sequence[Source], cluster: Cluster, seed: int) -> list[Source]:
+    """Let a share of the nodes, drawn from the seed, fail more often; the failures of all others stay the same.
+
+    Raises:
+        UsageError: the share is none, or no single node has a rate.
+    """
+    share_text, colon, times_text = options.lemons.partition(":")
+    expected = "a share of the nodes, 0 to 1, and how many times as often they fail: 0.05 or 0.05:8"
+    share = _number(share_text, "--lemon-share", expected)
+    times = _number(times_text, "--lemon-share", expected, above=0.0) if colon else LEMON_TIMES
+    if share > 1:
+        raise UsageError(f"--lemon-share {options.lemons}: not understood", hint=f"expected {expected}")
+    if not any(source.key[0] == 1 and source.rate > 0 for source in sources):
+        raise UsageError(
+            "--lemon-share is for rates of nodes: --failures states none", hint="--failures 0.0065, or a TOML file"
+        )
+    count = round(share * len(cluster.nodes))
+    worst = set(np.random.default_rng((seed, 4)).permutation(len(cluster.nodes))[:count].tolist())
+    return [
+        replace(source, rate=times * source.rate) if source.key[0] == 1 and source.nodes[0] in worst else source
+        for source in sources
+    ]
 
 
 def _mean_rate(
@@ -292,8 +348,12 @@ def _every(options: FailureOptions, workload: Workload, cluster: Cluster, rate: 
     """Seconds of work between checkpoints of each job.
 
     Young: C = sqrt(2 w M), M = 1 / (nodes x rate) of the job's own nodes (Young, A first order approximation to the
-    optimum checkpoint interval, CACM 1974).
+    optimum checkpoint interval, CACM 1974). An interval of the job's own (`Workload.checkpoint_s`) goes first.
     """
+    own = workload.checkpoint_s
+    if own is not None:
+        usual = _every(options, replace(workload, checkpoint_s=None), cluster, rate)
+        return np.where(np.isnan(own), usual, own)
     if options.checkpoint == "none":
         return np.full(workload.size, np.inf)
     if options.checkpoint == "young":
@@ -327,6 +387,16 @@ def _text(options: FailureOptions, rate: float) -> dict[str, Note]:
     }
     if options.spares:
         found["spares"] = note("{spares:,} node{spares||s}", spares=options.spares)
+    if options.lemons:
+        share, _, times = options.lemons.partition(":")
+        found["lemon nodes"] = note(
+            "share {share} of the nodes, drawn from the seed, {times} times the failures",
+            share=NamedValue("value", share),
+            times=NamedValue("value", times or number(LEMON_TIMES)),
+        )
+    if options.requeue:
+        ways = {"head": note("with their first submission"), "tail": note("as new arrivals")}
+        found["interrupted jobs"] = ways[options.requeue]
     return found
 
 
@@ -352,18 +422,20 @@ def _repair(text: str, files: dict[str, str]) -> Repair:
     return Repair(mean=_number(text, "--repair", _REPAIR_HINT))
 
 
-def _failing(options: FailureOptions, cluster: Cluster) -> tuple[list[Source], list[tuple[int, float, float]]]:
-    """What fails at random, and the listed outages."""
-    text, repair = options.failures, _repair(options.repair, options.files)
+def _failing(
+    options: FailureOptions, cluster: Cluster
+) -> tuple[list[Source], list[tuple[int, float, float]], frozenset[tuple[int, float]]]:
+    """What fails at random, the listed outages, and of these the drains."""
+    text, repair, none = options.failures, _repair(options.repair, options.files), frozenset[tuple[int, float]]()
     if text == RECORDED:
-        return [], []
+        return [], [], none
     if text in options.files:
         if text.endswith(".toml"):
-            return _of_toml(text, options.files[text], cluster, repair), []
-        return [], _of_csv(text, options.files[text], cluster)
+            return _of_toml(text, options.files[text], cluster, repair), [], none
+        return [], *_of_csv(text, options.files[text], cluster)
     every = range(len(cluster.nodes))
     if "=" in text:
-        return _by_type(text, cluster, repair), []
+        return _by_type(text, cluster, repair), [], none
     digits, _, rest = text.partition(":")
     rate, shape = _number(digits, "--failures", _HINT), 1.0
     if rest:
@@ -371,7 +443,7 @@ def _failing(options: FailureOptions, cluster: Cluster) -> tuple[list[Source], l
         if kind != "weibull":
             raise UsageError(f"--failures {text}: not understood", hint=f"expected {_HINT}")
         shape = _number(word, "--failures", _HINT, above=0.0)
-    return [Source((node,), rate, shape, repair, (1, node)) for node in every], []
+    return [Source((node,), rate, shape, repair, (1, node)) for node in every], [], none
 
 
 def _by_type(text: str, cluster: Cluster, repair: Repair) -> list[Source]:
@@ -416,9 +488,16 @@ def _rows(path: str, content: str, needed: tuple[str, ...]) -> list[dict[str, An
     return rows
 
 
-def _of_csv(path: str, content: str, cluster: Cluster) -> list[tuple[int, float, float]]:
+KINDS = ("failure", "drain")
+"""How a listed outage begins: its jobs fail, or end as usual. Empty: the former."""
+
+
+def _of_csv(
+    path: str, content: str, cluster: Cluster
+) -> tuple[list[tuple[int, float, float]], frozenset[tuple[int, float]]]:
+    """The outages of a CSV, and those that are drains."""
     numbers = {name: k for k, name in enumerate(cluster.nodes)}
-    found = []
+    found, drains = [], set()
     for line, row in enumerate(_rows(path, content, ("time_s", "node", "until_s")), 2):
         node = numbers.get((row["node"] or "").strip())
         if node is None:
@@ -426,8 +505,16 @@ def _of_csv(path: str, content: str, cluster: Cluster) -> list[tuple[int, float,
                 f"no node {row['node']!r} in this replay", path=path, line=line,
                 hint=f"nodes are called like {cluster.nodes[0]!r}",
             )  # fmt: skip
+        kind = (row.get("kind") or KINDS[0]).strip().casefold()
+        if kind not in KINDS:
+            raise InputError(
+                f"kind: {kind!r} is none of {', '.join(KINDS)}", path=path, line=line,
+                hint="failure (or empty): its jobs are interrupted; drain: it takes no new jobs",
+            )  # fmt: skip
         found.append((node, row["time_s"], row["until_s"]))
-    return found
+        if kind == "drain":
+            drains.add((node, row["time_s"]))
+    return found, frozenset(drains)
 
 
 def _of_toml(path: str, content: str, cluster: Cluster, repair: Repair) -> list[Source]:

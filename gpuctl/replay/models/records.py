@@ -133,6 +133,8 @@ class Workload:
         line: position of each job in its input; None: in order.
         failures: reasons of failed segments; None: unknown.
         deadline: of each job in seconds, on the clock of ``submit``; NaN: it has none; None: no job has one.
+        checkpoint_s: seconds of work between the checkpoints that each job writes against failures; NaN: as the replay
+            is set; None: that holds for all.
         own: columns of the input unknown to gpuctl, as text, one row per job, for policies; None: there are none.
     """
 
@@ -187,6 +189,7 @@ class Workload:
     deadline: Floats | None = None
     phase: Ints | None = None
     phases: tuple[tuple[tuple[float, int], ...], ...] = ()
+    checkpoint_s: Floats | None = None
 
     @property
     def size(self) -> int:

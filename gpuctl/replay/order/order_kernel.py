@@ -8,6 +8,7 @@ from gpuctl.compiled.bundles import Bundle, floats, ints, rows
 from gpuctl.compiled.jit import compiled, inner
 from gpuctl.replay.engine.event_heap_kernel import cancel
 from gpuctl.replay.engine.instant_kernel import job_timer
+from gpuctl.replay.engine.requeue_kernel import joins_tail, last_rank
 from gpuctl.replay.engine.state import RUNNING, WAITING
 from gpuctl.replay.order.waiting_kernel import insert, remove
 
@@ -164,6 +165,11 @@ def has_got(s, r, j, level):  # type: ignore[no-untyped-def]
 def wait(s, q, r, j, late):  # type: ignore[no-untyped-def]
     """Insert a newly queued job into the order."""
     p = r.p[0]
+    if joins_tail(s, j):
+        # between those that have arrived and those to come; of such jobs the latest goes last
+        r.rank[j] = last_rank(s) + 0.5
+        q.counter[1] += 1
+        q.tie[j] = s.jobs.size + q.counter[1]
     if p.rule == BY_LEVEL:
         # service during its suspension also counts
         level = q.level[j]

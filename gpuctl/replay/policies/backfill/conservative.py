@@ -58,6 +58,10 @@ class Conservative(Policy):
     run: ClassVar[Loop | None] = conservative_kernel.run
     parameters = (ORDER, QUOTAS, LIMITS_FROM, UNLIMITED)
 
+    def requeues(self) -> tuple[str, ...]:
+        """See `Policy.requeues`; jobs with reservations move up before an interrupted job has one again."""
+        return ("tail",) if self.params["order"] == "submit" else ()
+
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """See `Policy.program`."""
         plan = planned(workload, settings, self.params["unlimited"])

@@ -18,6 +18,7 @@ from gpuctl.replay.engine.job_life_kernel import launch, note
 from gpuctl.replay.engine.loop_kernel import loop
 from gpuctl.replay.engine.placement_kernel import choose, set_free
 from gpuctl.replay.engine.reasons import R_FIRST, REASONS
+from gpuctl.replay.engine.requeue_kernel import joins_tail, to_tail
 from gpuctl.replay.engine.resource_kernel import find_for
 from gpuctl.replay.engine.running_jobs_kernel import back_to_now, remember, runs, runs_no_more
 from gpuctl.replay.engine.state import D_RESERVE, E_FINISHED, E_NODE_DOWN, E_NODE_UP, E_QUEUED, WAITING
@@ -304,6 +305,8 @@ def decide(s, f, c, r):  # type: ignore[no-untyped-def]
         if event.kind == E_QUEUED and s.jobs[event.who].state == WAITING:
             several = fresh >= 0
             fresh = event.who
+            if joins_tail(s, fresh):
+                to_tail(s, f.rank, fresh)
             into_line(f, fresh)
             f.at[fresh] = np.nan
     if several:

@@ -77,6 +77,10 @@ class Easy(Policy):
         UNLIMITED,
     )
 
+    def requeues(self) -> tuple[str, ...]:
+        """See `Policy.requeues`."""
+        return ("head", "tail") if self.params["order"] == "submit" else ()
+
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """See `Policy.program`."""
         plan = planned(workload, settings, self.params["unlimited"])

@@ -16,10 +16,11 @@ from gpuctl.replay.engine.job_life_kernel import launch, note
 from gpuctl.replay.engine.loop_kernel import loop
 from gpuctl.replay.engine.placement_kernel import choose, hide, set_free
 from gpuctl.replay.engine.reasons import R_FIRST, REASONS
+from gpuctl.replay.engine.requeue_kernel import joins_tail
 from gpuctl.replay.engine.resource_kernel import find_for
 from gpuctl.replay.engine.running_jobs_kernel import back_to_now, give, remember, runs, runs_no_more
 from gpuctl.replay.engine.state import D_RESERVE, E_FINISHED, E_QUEUED, NEED, RUNNING, WAITING
-from gpuctl.replay.policies.backfill.line_kernel import mark, next_in_line, next_of
+from gpuctl.replay.policies.backfill.line_kernel import mark, move_to_tail, next_in_line, next_of
 
 R_HEAD = len(REASONS)
 R_SHORT, R_SPARE, R_AROUND = R_HEAD + 1, R_HEAD + 2, R_HEAD + 3
@@ -342,7 +343,9 @@ def _pass(s, q, b, f, r):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _queue(q, b, r, j):  # type: ignore[no-untyped-def]
+def _queue(s, q, b, r, j):  # type: ignore[no-untyped-def]
+    if joins_tail(s, j):
+        move_to_tail(s, q, j)
     mark(q, j, r.plan[j])
     mark(b, j, r.plan[j])
 
@@ -363,7 +366,7 @@ def _one_by_one(s, q, b, f, r):  # type: ignore[no-untyped-def]
     for k in range(g.events):
         j = s.events[k].who
         if s.events[k].kind == E_QUEUED and s.jobs[j].state == WAITING and np.isnan(r.until[j]):
-            _queue(q, b, r, j)
+            _queue(s, q, b, r, j)
             _pass(s, q, b, f, r)
     while True:
         first = -1
@@ -382,7 +385,7 @@ def _one_by_one(s, q, b, f, r):  # type: ignore[no-untyped-def]
         runs_no_more(r, first)
         p.withheld -= s.jobs[first].gpus
         if s.jobs[first].state == WAITING:
-            _queue(q, b, r, first)
+            _queue(s, q, b, r, first)
         _pass(s, q, b, f, r)
 
 
@@ -399,7 +402,7 @@ def waits(s, j, q, b, f, r):  # type: ignore[no-untyped-def]
     if f.p[0].each == 0:
         runs_no_more(r, j)
         if s.jobs[j].state == WAITING:
-            _queue(q, b, r, j)
+            _queue(s, q, b, r, j)
 
 
 @inner

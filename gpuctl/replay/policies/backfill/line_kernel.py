@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gpuctl.compiled.bundles import Bundle, floats, ints
 from gpuctl.compiled.jit import inner
+from gpuctl.replay.engine.requeue_kernel import to_tail
 
 
 class Line(Bundle):
@@ -65,6 +66,24 @@ def mark(q, j, seconds):  # type: ignore[no-untyped-def]
             return
         q.low[base + at] = least
         at >>= 1
+
+
+@inner
+def move_to_tail(s, q, j):  # type: ignore[no-untyped-def]
+    """Move a job that does not wait behind all that have been submitted so far."""
+    to_tail(s, q.rank, j)
+    group = q.group[j]
+    leaves = q.base[group] + q.width[group] - q.first[group]
+    at = q.slot[j]
+    while at + 1 < q.first[group + 1] and q.rank[q.job[at + 1]] < q.rank[j]:
+        other = q.job[at + 1]
+        q.job[at] = other
+        q.slot[other] = at
+        mark(q, other, q.low[leaves + at + 1])
+        at += 1
+    q.job[at] = j
+    q.slot[j] = at
+    mark(q, j, np.inf)
 
 
 @inner

@@ -25,6 +25,10 @@ class Fifo(Policy):
     resources = True
     past_head: ClassVar[BackfillRule] = BackfillRule.NOBODY
 
+    def requeues(self) -> tuple[str, ...]:
+        """See `Policy.requeues`."""
+        return "head", "tail"
+
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """See `Policy.program`."""
         del cluster

@@ -7,6 +7,7 @@ import numpy as np
 from gpuctl.compiled.jit import inner
 from gpuctl.replay.engine.instant_kernel import job_timer, reject
 from gpuctl.replay.engine.job_life_kernel import launch
+from gpuctl.replay.engine.requeue_kernel import HEAD
 from gpuctl.replay.engine.running_jobs_kernel import runs, runs_no_more
 from gpuctl.replay.engine.state import E_FINISHED, E_JOB_TIMER, E_NODE_DOWN, E_NODE_UP, E_QUEUED, WAITING
 from gpuctl.replay.policies.slurm.limit_kernel import may_submit, submitted, use
@@ -115,7 +116,8 @@ def take_in(s, f, r):  # type: ignore[no-untyped-def]
                     p.held += 1
                     job_timer(s, j, g.now + p.requeue_delay)
                 else:
-                    _arrive(s, f, j, g.now if s.jobs[j].attempts > 0 else s.jobs[j].submit)
+                    again = s.jobs[j].attempts > 0 and not (g.requeue == HEAD and s.jobs[j].reload == 1)
+                    _arrive(s, f, j, g.now if again else s.jobs[j].submit)
                     came = True
     if freed:
         refresh(s, f)

@@ -98,6 +98,10 @@ class SlurmPolicy(Policy):
         patience_of("Slurm"),
     )
 
+    def requeues(self) -> tuple[str, ...]:
+        """See `Policy.requeues`; slurmctld counts a requeued job as submitted now."""
+        return "head", "tail"
+
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """See `Policy.program`.
 

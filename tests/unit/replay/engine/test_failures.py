@@ -11,6 +11,7 @@ from gpuctl.core.errors import UsageError
 from gpuctl.replay.engine.setup import Settings
 from gpuctl.replay.engine.simulation import Simulation
 from gpuctl.replay.inputs.clusters import parse_cluster
+from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.models.node_failures import FailureOptions, NodeFailures, node_failures
 from gpuctl.replay.models.preemption_cost import overhead
 from gpuctl.replay.models.speed import rates
@@ -33,7 +34,7 @@ def replayed(
     """Replay jobs while nodes fail as a CSV says."""
     workload = jobs(tmp_path, *rows)
     cluster = parse_cluster(spec, workload)
-    content = "\n".join(["time_s,node,until_s", *failures.split()])
+    content = "\n".join(["time_s,node,until_s,kind", *failures.split()])
     given = FailureOptions("failures.csv", files={"failures.csv": content}, **options)
     model = node_failures(given, workload, cluster, 0)
     settings = Settings(
@@ -116,6 +117,73 @@ def test_a_preemption_for_an_interrupted_job_is_of_second_order(tmp_path: Path) 
     outcome, cluster = replayed(tmp_path, "long,0,5000,8", "short,0,1000,8", failures="100,s1,9000", policy="srtf")
     short, long = (outcome.jobs.row(k, named=True) for k in (1, 0))
     assert figures(outcome, cluster)["second_order_preemptions"] == (short["interruptions"] and long["preemptions"])
+
+
+@pytest.mark.parametrize("policy", ["fifo", "easy", "conservative"])
+def test_an_interrupted_job_keeps_its_place_or_goes_to_the_end(tmp_path: Path, policy: str) -> None:
+    """Three jobs of all GPUs, and one to come; the first is interrupted at 100 and 350 s."""
+    rows = ("a,0,200,16", "b,10,100,16", "c,20,100,16", "d,390,50,16")
+    failures = "100,s1,100 350,s1,350"
+    ends = {}
+    for requeue in ("", "head", "tail")[:: 2 if policy == "conservative" else 1]:
+        outcome, _ = replayed(tmp_path, *rows, failures=failures, policy=policy, requeue=requeue)
+        ends[requeue] = dict(outcome.jobs.select("job", "end_s").iter_rows())
+    if policy == "conservative":
+        # b and c move up when a's GPUs are free, before a has a reservation again
+        assert ends[""] == ends["tail"]
+    else:
+        # head: a again from 100 to 300, b (300 to 350, again to 450), c, d
+        assert ends["head"] == ends[""] == {"a": 300, "b": 450, "c": 550, "d": 600}
+    # tail: b to 200, c to 300, a (300 to 350, again to 550), d
+    assert ends["tail"] == {"b": 200, "c": 300, "a": 550, "d": 600}
+
+
+def test_of_two_jobs_interrupted_at_once_each_goes_behind_all_that_have_come(tmp_path: Path) -> None:
+    rows = ("a,0,500,8", "b,1,500,8", "c,2,100,16", "d,3,100,16")
+    ends = {}
+    for policy in ("fifo-skip", "easy"):
+        outcome, _ = replayed(tmp_path, *rows, failures="50,s1,50 50,s2,50", policy=policy, requeue="tail")
+        ends[policy] = dict(outcome.jobs.select("job", "end_s").iter_rows())
+    assert ends["fifo-skip"] == ends["easy"] == {"c": 150, "d": 250, "a": 750, "b": 750}
+
+
+def test_slurm_counts_an_interrupted_job_as_submitted_now_unless_told_otherwise(tmp_path: Path) -> None:
+    rows = ("a,0,200,16", "b,10,100,16", "c,20,100,16")
+    last = {}
+    for requeue in ("", "head", "tail"):
+        outcome, _ = replayed(tmp_path, *rows, failures="100,s1,100", policy="slurm", requeue=requeue)
+        last[requeue] = outcome.jobs.sort("end_s")["job"].to_list()[-1]
+    assert last[""] == last["tail"] == "a"
+    assert last["head"] == "c"
+
+
+def test_a_policy_with_an_order_of_its_own_refuses_a_place(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="srtf: has an order of its own for interrupted jobs"):
+        replayed(tmp_path, GANG, failures="1,s1,2", policy="srtf", requeue="tail")
+
+
+def test_a_draining_node_takes_no_new_jobs_and_keeps_those_that_it_has(tmp_path: Path) -> None:
+    outcome, cluster = replayed(
+        tmp_path, "a,0,300,8", "b,0,100,8", "c,150,100,8", failures="50,s1,1000,drain 60,s2,60,failure"
+    )
+    ends = dict(outcome.jobs.select("job", "end_s").iter_rows())
+    # a goes on, b is interrupted at 60 s, c waits for b's node
+    assert ends == {"a": 300, "b": 160, "c": 260}
+    of = figures(outcome, cluster)
+    assert of["injected"] == 1
+    # away from the end of its last job, to the end of the replay
+    assert of["down_gpu_hours"] == pytest.approx(0)
+    assert of["idle_gpu_hours"] == pytest.approx(8 * (300 - 260) / 3600)
+
+
+def test_jobs_may_state_their_own_interval(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.csv"
+    path.write_text("job_id,submit_time,duration,num_gpus,checkpoint_s\na,0,1000,8,100\nb,0,1000,8,\n")
+    workload = read_jobs(path)
+    cluster = parse_cluster("2x8", workload)
+    model = node_failures(FailureOptions("0.1", "400"), workload, cluster, 0)
+    assert model is not None
+    assert model.every.tolist() == [100, 400]
 
 
 def test_the_recorded_policy_has_no_failures(tmp_path: Path) -> None:

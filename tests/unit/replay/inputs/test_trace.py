@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 from gpuctl.core.errors import InputError, UsageError
@@ -409,3 +410,31 @@ def test_the_real_philly_trace(root: Path, tmp_path: Path) -> None:
     assert jobs.origin.isoformat() == "2017-09-04T10:30:41-07:00"
     assert (jobs.segment_s * jobs.gpus).sum() == pytest.approx(3.521e9, rel=1e-3)
     assert offered_gpus(jobs) == pytest.approx(374.2, abs=0.1)
+
+
+def test_what_infrastructure_ended_does_not_fail_again_where_nodes_fail_in_the_replay(tmp_path: Path) -> None:
+    """A lost node by its state, an attempt that evidence explains, and one that failed by itself."""
+    with Store(tmp_path / "s.duckdb", write=True) as store:
+        a_cluster(store)
+        a_job(store, "lost", 0, (0, 100, "node_fail"), (150, 400, "completed"))
+        a_job(store, "explained", 0, (0, 100, "failed"), (150, 400, "completed"))
+        a_job(store, "last", 0, (0, 100, "failed"))
+        a_job(store, "own", 0, (0, 100, "failed"), (150, 400, "failed"))
+        interrupted = pl.DataFrame({"job": ["explained", "last"], "attempt": [0, 0]})
+        plain, _ = read_trace(store, own_cluster=False)
+        spared, _ = read_trace(store, own_cluster=False, failing=True, interrupted=interrupted)
+        by_state, _ = read_trace(store, own_cluster=False, failing=True)
+
+    def fails(jobs: Workload) -> dict[str, list[bool]]:
+        ends = zip(jobs.segment_start[:-1], jobs.segment_start[1:], strict=True)
+        return {name: jobs.segment_fails[a:b].tolist() for name, (a, b) in zip(jobs.ids, ends, strict=True)}
+
+    assert fails(plain) == {
+        "lost": [True, False], "explained": [True, False], "last": [True], "own": [True, True]
+    }  # fmt: skip
+    assert fails(spared) == {
+        "lost": [False, False], "explained": [False, False], "last": [False], "own": [True, True]
+    }  # fmt: skip
+    assert fails(by_state)["explained"] == [True, False]
+    assert any("3 attempts that infrastructure ended" in str(text) for text in spared.notes)
+    assert work(spared).sum() == work(plain).sum()

@@ -88,7 +88,7 @@ def test_overlapping_outages_are_one(case: tuple[Workload, Cluster]) -> None:
     files = {"f.csv": "time_s,node,until_s\n10,s02,50\n20,s02,80\n30,s02,30\n90,s02,90\n100,s02,\n"}
     outages = model_of(case, "f.csv", files=files).outages(0.0)
     assert outages.until(1000) == [(10, 1, 0), (80, 1, 1), (90, 1, 2), (100, 1, 0)]
-    assert outages.seen(1000).tolist() == [[1, 10, 80], [1, 100, math.inf]]
+    assert outages.seen(1000, lambda _, since: since).tolist() == [[1, 10, 80], [1, 100, math.inf]]
 
 
 def test_a_rack_fails_as_one_and_a_share_of_a_cluster_by_chance(case: tuple[Workload, Cluster]) -> None:
@@ -124,6 +124,24 @@ def test_rates_by_gpu_type(case: tuple[Workload, Cluster]) -> None:
         model_of((workload, typed), "V100=0.5")
 
 
+def test_lemons_fail_more_often_and_the_others_as_before(case: tuple[Workload, Cluster]) -> None:
+    """A tenth of forty nodes, ten times as often; all others fail at the same seconds as without them."""
+    plain, mixed = (
+        [(t, node) for t, node, _ in model_of(case, "0.05", **options).outages(0.0).until(YEAR_S)]
+        for options in ({}, {"lemons": "0.1:10"})
+    )
+    worst = {node for _, node in mixed} & {
+        node for node in range(40) if sum(other == node for _, other in mixed) > 3 * 365 * 0.05
+    }
+    assert len(worst) == 4
+    assert [row for row in mixed if row[1] not in worst] == [row for row in plain if row[1] not in worst]
+    assert sum(node in worst for _, node in mixed) == pytest.approx(4 * 365 * 0.5, rel=0.15)
+    with pytest.raises(UsageError, match="--lemon-share 2: not understood"):
+        model_of(case, "0.05", lemons="2")
+    with pytest.raises(UsageError, match="--lemon-share is for rates of nodes"):
+        model_of(case, "recorded", lemons="0.1")
+
+
 def test_no_failures_and_no_checkpoints_are_no_model(case: tuple[Workload, Cluster]) -> None:
     assert node_failures(FailureOptions("0"), *case, 0) is None
     assert node_failures(FailureOptions("recorded"), *case, 0) is None
@@ -156,6 +174,7 @@ def test_what_makes_no_sense_is_refused(
         ("f.csv", "time_s,node,until_s\n1,n99,2", "no node 'n99' in this replay"),
         ("f.csv", "time_s,node,until_s\nsoon,s02,2", "time_s: 'soon' is not a number"),
         ("f.csv", "time_s,node,until_s\n5,s02,2", "until_s is before time_s"),
+        ("f.csv", "time_s,node,until_s,kind\n5,s02,9,dran", "kind: 'dran' is none of failure, drain"),
         ("f.toml", "rate = ", "not valid TOML"),
         ("f.toml", "rates = 1", "unknown key 'rates'"),
         ("f.toml", "rate = -1", "rate: -1 is not a number from 0 on"),
