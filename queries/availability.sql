@@ -15,7 +15,7 @@
 -- column: repair_p90_h | h | 90th percentile
 -- column: lower_limit | outages | lower control limit
 -- column: upper_limit | outages | upper control limit
--- column: signal | - | above or below a limit; new check: most reasons were never seen before
+-- column: signal | - | above or below, at the limits' probability over the number of months with limits; new check: above or below, and most reasons were never seen before
 SELECT period, node_hours, up_pct, down_unplanned_h, down_planned_h, outages, mttr_h, repair_p50_h, repair_p90_h,
        lower_limit, upper_limit, signal
 FROM base_reliability_availability

@@ -28,7 +28,9 @@
 -- column: write_s | s | for which a checkpoint blocks
 -- column: basis | - | measured, estimated (logs without stamps) or modelled (no logs)
 -- column: model_ettr | - | expected ettr_running by Daly's formula, at the rate of its nodes
+-- column: linear_ettr | - | by the linear formula of Kokolis et al., for comparison; empty where it does not hold
 SELECT run, "user", gpus, link, attempts, jobs, queue_h, gap_h, run_h, productive_h, checkpoint_h, load_h, lost_h,
-       stalled_h, interruptions, ettr, ettr_low, ettr_high, ettr_running, checkpoint_s, write_s, basis, model_ettr
+       stalled_h, interruptions, ettr, ettr_low, ettr_high, ettr_running, checkpoint_s, write_s, basis, model_ettr,
+       linear_ettr
 FROM base_reliability_ettr
 ORDER BY position

@@ -13,7 +13,7 @@
 -- column: low | times | lower end of the 95 % interval
 -- column: high | times | upper end
 -- column: p | - | probability of a split at least as strong at a constant rate
--- column: change | - | yes: p at most 0.01
+-- column: change | - | yes: p at most 0.01 over the number of rows
 SELECT basis, failures, change_ts, before, after, ratio, low, high, p, change
 FROM base_reliability_failure_changes
 ORDER BY position

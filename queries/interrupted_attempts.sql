@@ -14,11 +14,11 @@
 -- column: state | - | the scheduler's word
 -- column: cause | - | what ended it
 -- column: component | - | what failed; of user_program, the log's reason; empty: not known
--- column: evidence | - | what shows it: state, log, event, xid, co_occurrence, repeats; empty: nothing
+-- column: evidence | - | what shows it: state, log, event, xid, counter (telemetry of GPUs), co_occurrence, repeats; empty: nothing
 -- column: machine | - | node to which the evidence points
 -- column: incident | - | number of the fault, by time; attempts of one number met one fault
 -- column: second_order | - | whether it was preempted by a job that infrastructure had ended before
-SELECT job, attempt, end_ts, "user", gpus, machines, state, cause, component, evidence, machine, incident,
+SELECT shown AS job, attempt, end_ts, "user", gpus, machines, state, cause, component, evidence, machine, incident,
        second_order
 FROM base_reliability_interrupted_attempts
 ORDER BY position

@@ -2,7 +2,7 @@
 -- section: reliability
 -- order: 10
 -- question: What ended attempts early, and who or what caused it?
--- population: Attempts that held GPUs and are over. Evidence, in this order: the scheduler's state, a log that only a user can cause, the earliest unplanned node event or hardware XID from 15 minutes before the end to 5 after, a log's reason that names hardware or software, other jobs that ended at the same time. Without evidence the cause is unknown; the high end of a cause adds the unknown ones that it may have been. One fault that ends several attempts is one incident.
+-- population: Attempts that held GPUs and are over. Evidence, in this order: the scheduler's state, a log that only a user can cause, the earliest unplanned node event, hardware XID, double-bit ECC error or lost GPU from 15 minutes before the end to 5 after, a log's reason that names hardware or software, other jobs that ended at the same time. Without evidence the cause is unknown; the high end of a cause adds the unknown ones that it may have been. One fault that ends several attempts is one incident.
 -- needs: placements
 -- first_columns: 7
 -- column: cause | - | what ended the attempts; all: interruptions, so neither completed nor cancelled

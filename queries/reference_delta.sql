@@ -28,6 +28,8 @@ FROM (VALUES
     (9, 'spare nodes for 99.9 %', 'simulated', '%', 5, NULL, 'version 1 of the paper: 5 to 20 %'),
     (10, 'node-hours between hardware errors', '1,168 GPUs with A40, 2.5 years', 'node-h', 800, NULL, 'version 1, from one note'),
     (11, 'node-hours between double-bit errors', '1,168 GPUs with A40, 2.5 years', 'node-h', 26000, NULL, 'version 1, from one note'),
-    (12, 'NVLink errors that jobs survived', '1,168 GPUs with A40, 2.5 years', '%', 66.7, NULL, 'version 1, from one note')
+    (12, 'NVLink errors that jobs survived', '1,168 GPUs with A40, 2.5 years', '%', 66.7, NULL, 'version 1, from one note'),
+    (13, 'hours between NVLink errors in the system', '1,168 GPUs with A40, 2.5 years', 'h', 6.9, NULL, 'version 1, from one note'),
+    (14, 'longest recovery from a GSP error', '1,168 GPUs with A40, 2.5 years', 'h', 23, NULL, 'version 1, from one note')
 ) AS p(nr, measure, population, unit, published, codes, finding)
 ORDER BY p.nr

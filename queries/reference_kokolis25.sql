@@ -15,6 +15,7 @@ WITH ours AS (SELECT per_1000_node_days AS rate FROM result_failure_rates WHERE 
 sizes AS (SELECT gpus, coalesce(mttf_h, model_mttf_h) AS mttf_h FROM result_mttf_by_size),
 ended AS (SELECT sum(attempts) FILTER (cause <> 'all') AS every, sum(attempts) FILTER (starts_with(cause, 'infrastructure')) AS infra,
                  sum(attempts) FILTER (cause = 'completed') AS completed, sum(attempts) FILTER (cause = 'preempted') AS preempted,
+                 sum(attempts) FILTER (cause = 'time_limit') AS at_limit,
                  sum(gpu_hours) FILTER (cause <> 'all') AS hours, sum(gpu_hours) FILTER (starts_with(cause, 'infrastructure')) AS infra_hours
           FROM result_interruptions),
 lost AS (SELECT sum(gpu_hours) FILTER (kind = 'lost_second_order') AS second, sum(gpu_hours) FILTER (kind IN ('lost_second_order', 'lost_infrastructure')) AS together FROM result_goodput_loss)
@@ -23,6 +24,7 @@ SELECT p.measure, p.place, p.unit, p.published::DOUBLE AS published,
             WHEN starts_with(p.measure, 'failures of') THEN (SELECT rate FROM ours)
             WHEN p.measure = 'jobs that completed' THEN (SELECT 100.0 * completed / nullif(every, 0) FROM ended)
             WHEN p.measure = 'jobs that were preempted' THEN (SELECT 100.0 * preempted / nullif(every, 0) FROM ended)
+            WHEN p.measure = 'jobs that met their time limit' THEN (SELECT 100.0 * at_limit / nullif(every, 0) FROM ended)
             WHEN p.measure = 'jobs that hardware ended' THEN (SELECT 100.0 * infra / nullif(every, 0) FROM ended)
             WHEN p.measure = 'run time of jobs that hardware ended' THEN (SELECT 100 * infra_hours / nullif(hours, 0) FROM ended)
             WHEN p.measure = 'lost goodput that is second order' THEN (SELECT 100 * second / nullif(together, 0) FROM lost) END AS ours,
@@ -46,6 +48,12 @@ FROM (VALUES
     (16, 'ETTR at the rate of RSC-2, checkpoints each 21 min', 'figure 10', '-', 0.5, NULL, 'as read from the figure; the linear formula gives 0.69: not reproduced'),
     (17, 'hardware failures with a second cause', 'RSC-1', '%', 3, NULL, '5 % on RSC-2'),
     (18, 'PCIe errors without an XID', 'RSC-1', '%', 57, NULL, '37 % on RSC-2'),
-    (19, 'PCIe errors with XID 79', 'RSC-1', '%', 43, NULL, '63 % on RSC-2')
+    (19, 'PCIe errors with XID 79', 'RSC-1', '%', 43, NULL, '63 % on RSC-2'),
+    (20, 'jobs that failed', 'RSC-1', '%', 24, NULL, 'states of jobs; gpuctl tells programs from machines'),
+    (21, 'jobs with NODE_FAIL', 'RSC-1', '%', 0.1, NULL, 'states of jobs'),
+    (22, 'jobs that were requeued', 'RSC-1', '%', 2, NULL, 'states of jobs'),
+    (23, 'jobs that ran out of memory', 'RSC-1', '%', 0.1, NULL, 'states of jobs'),
+    (24, 'jobs that met their time limit', 'RSC-1', '%', 0.6, NULL, 'states of jobs; ours: of attempts'),
+    (25, 'requeues of one job of 1024 GPUs', 'RSC-1', 'requeues', 35, NULL, 'the most; they preempted 548 jobs')
 ) AS p(nr, measure, place, unit, published, gpus, finding) LEFT JOIN sizes AS s ON s.gpus = p.gpus
 ORDER BY p.nr

@@ -37,6 +37,11 @@ FROM (VALUES
     (16, 'share of disks', '%', 0.7, 'disk', '3 of 419'),
     (17, 'MTTF of 16384 GPUs', 'h', 3.09, NULL, '54 days over 419; 95 % interval 2.81 to 3.41'),
     (18, 'planned interruptions', '1/1000 node-days', 0.42, NULL, '47: counted apart'),
-    (19, 'effective training time, at least', '%', 90, NULL, NULL)
+    (19, 'effective training time, at least', '%', 90, NULL, NULL),
+    (20, 'share of chassis', '%', 0.5, NULL, '2 of 419'),
+    (21, 'share of IO boards', '%', 0.5, NULL, '2 of 419'),
+    (22, 'share of dependencies', '%', 0.5, NULL, '2 of 419'),
+    (23, 'share of CPUs', '%', 0.5, NULL, '2 of 419'),
+    (24, 'share of memory of the host', '%', 0.5, NULL, '2 of 419')
 ) AS p(nr, measure, unit, published, component, finding)
 ORDER BY p.nr

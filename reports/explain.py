@@ -51,6 +51,7 @@ RESIZED = "resized"
 """State of an attempt that ended because the running job was resized."""
 _SHOWN_BY = {
     "state": "the scheduler's state", "log": "its log", "event": "an event of a node", "xid": "an Xid",
+    "counter": "telemetry of a GPU",
     "co_occurrence": "the failure of other jobs at the same time",
 }  # fmt: skip
 """What shows the cause of an interruption, in words."""

@@ -51,6 +51,8 @@ def cluster(
     *,
     nodes: int = 8,
     installed_s: Mapping[str, float] | None = None,
+    xids: Sequence[tuple[object, ...]] = (),
+    counters: Sequence[tuple[object, ...]] = (),
     **more: Any,
 ) -> facts.Facts:
     schema = {
@@ -90,14 +92,17 @@ def cluster(
             orient="row",
         ),
         xid_lines=pl.DataFrame(
+            list(xids),
+            orient="row",
             schema={
                 "machine": pl.String,
                 "ts_s": pl.Float64,
                 "device": pl.String,
                 "xid": pl.Int32,
                 "message": pl.String,
-            }
+            },
         ),
         options=pl.DataFrame(schema={"job": pl.String, "option": pl.String, "value": pl.String}),
+        counters=pl.DataFrame(list(counters), schema=facts.NO_COUNTERS.schema, orient="row"),
         **more,
     )

@@ -23,6 +23,7 @@ from gpuctl.reliability import (
 )
 from gpuctl.reliability.causes import SYMPTOMS, reason_of_line
 from gpuctl.reliability.choices import DEFAULT, Choices
+from gpuctl.reliability.observed import spent_within, within
 from gpuctl.reliability.training_time import Accounts, Assumed
 
 if TYPE_CHECKING:
@@ -44,27 +45,44 @@ TABLES = (
     "failure_rate_ratios",
     "failure_gaps",
     "failure_changes",
+    "xids_by_month",
+    "xid_pairs",
 )
 NAMES = tuple(f"reliability_{name}" for name in TABLES)
 _TEXTS = frozenset({
     "basis", "by", "cause", "class", "component", "evidence", "gpu_type", "group", "job", "kind", "lemon", "link",
     "machine", "meaning", "period", "run", "signal", "state", "user", "what", "setting", "assumption", "narrowed_by",
-    "cleared", "against", "finding", "change",
+    "cleared", "against", "finding", "change", "shown", "month",
 })  # fmt: skip
+_MORE = {"interrupted_attempts": ("shown",)}
+"""Columns of a shared table that its result calls by another name."""
 _EVENTS = (
     "SELECT machine, epoch(from_ts) AS from_s, epoch(to_ts) AS to_s, state, reason FROM machine_events "
     "WHERE cluster = $cluster"
 )
 _XIDS = (
     "SELECT machine, epoch(ts) AS ts_s, pci_bus_id AS device, code AS xid, text AS message FROM gpu_events "
-    "WHERE cluster = $cluster AND signal = 'xid' AND origin = 'log' AND machine IS NOT NULL"
+    "WHERE cluster = $cluster AND signal = 'xid' AND origin = 'log' AND machine IS NOT NULL "
+    "UNION ALL SELECT machine, epoch(ts), 'gpu ' || gpu, code, NULL FROM gpu_faults "
+    "WHERE cluster = $cluster AND signal = 'xid' AND origin <> 'log' AND machine IS NOT NULL AND code IS NOT NULL"
+)
+"""Lines of kernel logs, and what only telemetry shows: ``gpu_faults`` has each fault once."""
+_COUNTERS = (
+    "SELECT machine, epoch(ts) AS ts_s, signal FROM gpu_faults "
+    "WHERE cluster = $cluster AND signal <> 'xid' AND machine IS NOT NULL"
 )
 _REGISTERED = "SELECT min(value::DOUBLE) FROM settings WHERE cluster = $cluster AND name = 'slurm.registered'"
 _OPTIONS = "SELECT job, option, value FROM submit_options WHERE cluster = $cluster"
 _PLACES = "SELECT number, machine, gpus FROM base_placements WHERE gpus > 0"
 
 
-def build(store: Store, cluster: str, table: Table, choices: Choices = DEFAULT) -> None:
+def build(
+    store: Store,
+    cluster: str,
+    table: Table,
+    choices: Choices = DEFAULT,
+    period: tuple[float | None, float | None] = (None, None),
+) -> None:
     """Create ``base_reliability_X`` for each X of `TABLES`.
 
     Args:
@@ -72,13 +90,13 @@ def build(store: Store, cluster: str, table: Table, choices: Choices = DEFAULT) 
         cluster: the cluster.
         table: the signatures with which logs were scanned.
         choices: of the user.
+        period: begin and end of the time that the tables cover, seconds since 1970; None: as the log begins and ends.
     """
     chosen = {"cluster": cluster}
     attempts = store.frame(shared_sql.base_sql("reliability_attempts"), chosen)
     nodes = store.frame(shared_sql.base_sql("reliability_nodes"), chosen)
     if attempts.is_empty() or nodes.is_empty():
-        for name in TABLES:
-            store.keep(f"base_reliability_{name}", pl.DataFrame(schema=_schema(name)).with_row_index("position"))
+        _keep_none(store)
         return
     known = facts.gather(
         attempts=attempts.join(
@@ -88,13 +106,19 @@ def build(store: Store, cluster: str, table: Table, choices: Choices = DEFAULT) 
         nodes=nodes,
         events=store.frame(_EVENTS, chosen),
         xid_lines=store.frame(_XIDS, chosen),
+        counters=store.frame(_COUNTERS, chosen),
         options=store.frame(_OPTIONS, chosen),
         registered=store.value(_REGISTERED, chosen),
         choices=choices,
     )
     assumed = Assumed.of(choices)
     accounts = Accounts(known, store.frame(shared_sql.base_sql("reliability_points"), chosen), assumed)
-    spent = accounts.spent()
+    whole, known = known, within(known, *period)
+    spent = spent_within(accounts.spent(), whole, known)
+    accounts.facts = known
+    if known.attempts.is_empty():
+        _keep_none(store)
+        return
     runs = accounts.table(spent)
     made = {
         "interruptions": interruptions.table(known),
@@ -111,17 +135,25 @@ def build(store: Store, cluster: str, table: Table, choices: Choices = DEFAULT) 
         "failure_rate_ratios": regression.table(known),
         "failure_gaps": gaps.table(known),
         "failure_changes": changes.table(known),
+        "xids_by_month": interruptions.xids_by_month(known),
+        "xid_pairs": interruptions.xid_pairs(known),
     }
     for name, frame in made.items():
         # tables of the store have no order of rows
         store.keep(f"base_reliability_{name}", frame.with_row_index("position"))
 
 
+def _keep_none(store: Store) -> None:
+    for name in TABLES:
+        store.keep(f"base_reliability_{name}", pl.DataFrame(schema=_schema(name)).with_row_index("position"))
+
+
 def _schema(name: str) -> dict[str, pl.DataType]:
     """Return the columns that the SQL of a result reads, for a cluster without rows."""
     from gpuctl.queries.catalogue import built_in
 
-    return {column.name: pl.String() if column.name in _TEXTS else pl.Float64() for column in built_in()[name].columns}
+    names = (*(column.name for column in built_in()[name].columns), *_MORE.get(name, ()))
+    return {column: pl.String() if column in _TEXTS else pl.Float64() for column in names}
 
 
 def _reasons(store: Store, cluster: str, table: Table) -> pl.DataFrame:

@@ -58,7 +58,7 @@ RELIABILITY = tuple(
     for name in (
         *("interruptions", "interrupted_attempts", "failure_rates", "mttf_by_size", "ettr", "goodput_loss"),
         *("lemon_nodes", "availability", "xids", "checkpoint_advice", "reliability_whatif"),
-        *("failure_rate_ratios", "failure_gaps", "failure_changes"),
+        *("failure_rate_ratios", "failure_gaps", "failure_changes", "xids_by_month", "xid_pairs"),
     )
 )
 _MACHINES = ("machine_failures", "machine_trials", "machine_units", "bad_machines")
@@ -332,8 +332,14 @@ class SharedTables:
 
         self._notify("finding causes of interruptions")
         table = load_signatures(self._options.signatures, learned=self._options.learned)
+        period = (self._instant("since"), self._instant("until"))
         with _beside_arrays(self._store):
-            reliability_tables.build(self._store, self.cluster, table, self._options.reliability)
+            reliability_tables.build(self._store, self.cluster, table, self._options.reliability, period)
+
+    def _instant(self, name: str) -> float | None:
+        """Return an end of the period that the filter sets, in seconds since 1970."""
+        when: Any = self._values[name]
+        return None if when is None else float(when.timestamp())
 
     def _like_waits(self) -> None:
         from gpuctl.analyze import like_waits

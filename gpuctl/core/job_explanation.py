@@ -206,7 +206,7 @@ class Interruption:
     Attributes:
         cause: as in the table ``interruptions``.
         component: what failed; None if unknown.
-        evidence: what shows it: state, log, event, xid, co_occurrence or repeats; None if nothing does.
+        evidence: what shows it: state, log, event, xid, counter, co_occurrence or repeats; None if nothing does.
         machine: node to which the evidence points.
         attempts: that the same fault ended, this one among them; None if it was no fault of infrastructure.
         second_order: a job that infrastructure had ended before preempted it.

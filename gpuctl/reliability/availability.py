@@ -25,12 +25,17 @@ def table(facts: Facts) -> pl.DataFrame:
     rows = []
     counts: list[tuple[int, float]] = []
     seen: set[str] = set()
-    for name, begin, end in [*facts.months(), ("all", 0.0, facts.until)]:
+    months = facts.months()
+    for name, begin, end in [*months, ("all", 0.0, facts.until)]:
         row = _row(facts, name, begin, end)
         if name != "all" and facts.has_events:
             new, total = _new_reasons(facts, begin, end, seen)
             row |= _limits(
-                counts, row["outages"], row["node_hours"], fresh=bool(seen) and total > 0 and new > total / 2
+                counts,
+                row["outages"],
+                row["node_hours"],
+                fresh=bool(seen) and total > 0 and new > total / 2,
+                judged=len(months) - EARLIER,
             )
             seen |= _reasons(facts, begin, end)
             counts.append((row["outages"], row["node_hours"]))
@@ -62,7 +67,7 @@ def _row(facts: Facts, name: str, begin: float, end: float) -> dict[str, Any]:
     inside = pl.min_horizontal("to_s", pl.lit(end)) - pl.max_horizontal("from_s", pl.lit(begin))
     hours = rows.with_columns(h=inside.clip(lower_bound=0) / 3600)
     planned, unplanned = (float(hours.filter(pl.col("planned") == flag)["h"].sum()) for flag in (True, False))
-    began = rows.filter(~pl.col("planned") & pl.col("from_s").is_between(begin, end, closed="left"))
+    began = facts.failures_of_nodes.filter(pl.col("from_s").is_between(begin, end, closed="left"))
     times, closed = ((began["to_s"] - began["from_s"]) / 3600).to_numpy(), ~began["open"].to_numpy()
     repairs = times[closed]
     quantiles = np.quantile(repairs, (0.5, 0.9)).tolist() if len(repairs) else [None, None]
@@ -82,22 +87,30 @@ def _row(facts: Facts, name: str, begin: float, end: float) -> dict[str, Any]:
     }
 
 
-def _limits(before: list[tuple[int, float]], outages: int, hours: float, *, fresh: bool) -> dict[str, object]:
-    """Control limits for the outages of a month: Poisson quantiles at the rate of the months before."""
+def _limits(
+    before: list[tuple[int, float]], outages: int, hours: float, *, fresh: bool, judged: int
+) -> dict[str, object]:
+    """Control limits for the outages of a month: Poisson quantiles at the rate of the months before.
+
+    A signal is rarer than a month beyond a limit where several months are judged: all together have one by chance as
+    often as one month is beyond a limit (Bonferroni).
+    """
     if len(before) < EARLIER:
         return {}
     mean = sum(k for k, _ in before) / sum(h for _, h in before) * hours
     low, high = (float(poisson.ppf(level, mean)) for level in LIMITS)
-    signal = "above" if outages > high else "below" if outages < low else None
+    level = LIMITS[0] / max(judged, 1)
+    above, below = poisson.sf(outages - 1, mean) <= level, poisson.cdf(outages, mean) <= level
+    signal = "above" if above else "below" if below else None
     return {"lower_limit": low, "upper_limit": high, "signal": "new check" if signal and fresh else signal}
 
 
 def _reasons(facts: Facts, begin: float, end: float) -> set[str]:
-    rows = facts.outages.filter(~pl.col("planned") & pl.col("from_s").is_between(begin, end, closed="left"))
+    rows = facts.failures_of_nodes.filter(pl.col("from_s").is_between(begin, end, closed="left"))
     return set(rows["reason"].drop_nulls())
 
 
 def _new_reasons(facts: Facts, begin: float, end: float, seen: set[str]) -> tuple[int, int]:
-    rows = facts.outages.filter(~pl.col("planned") & pl.col("from_s").is_between(begin, end, closed="left"))
+    rows = facts.failures_of_nodes.filter(pl.col("from_s").is_between(begin, end, closed="left"))
     reasons = rows["reason"].drop_nulls()
     return sum(reason not in seen for reason in reasons), len(reasons)

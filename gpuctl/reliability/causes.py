@@ -54,6 +54,11 @@ APPLICATION_S = (60.0, 5.0)
 """An application's Xid counts from so long before an attempt's end until so long after it."""
 
 
+COUNTERS = {"ecc_dbe": "memory", "lost": "GPU"}
+"""Faults in telemetry that count like XIDs of class hardware, and their component: double-bit errors (XID 48), a GPU
+whose samples end while those of the node's other GPUs go on (XID 79). Counters of what hardware corrects are none."""
+
+
 def reason_of_line(reason: str, line: str) -> str:
     """What a log's reason tells of infrastructure, given the line that it stands on.
 
@@ -77,6 +82,7 @@ class Evidence:
         places: ``row``, ``node``, ``gpus``.
         outages: as `gpuctl.reliability.outages.find` returns them.
         xids: as `gpuctl.reliability.xids.events` returns them.
+        counters: faults that telemetry shows: ``node``, ``ts_s``, ``signal`` (a key of `COUNTERS`).
         window: seconds before and after an attempt's end in which an event or Xid counts.
     """
 
@@ -84,6 +90,7 @@ class Evidence:
     places: pl.DataFrame
     outages: pl.DataFrame
     xids: pl.DataFrame
+    counters: pl.DataFrame
     window: tuple[float, float] = (900.0, 300.0)
 
 
@@ -153,29 +160,34 @@ def classify(given: Evidence) -> pl.DataFrame:
     a = _full_disks(_together(a))
     a = _by_application(given, a)
     a = _repeats(a, given.places)
-    return a.sort("row").select("cause", "component", "evidence", "anchor", "anchor_s")
+    return a.select("cause", "component", "evidence", "anchor", "anchor_s")
 
 
 def _near(given: Evidence, looked: pl.DataFrame) -> pl.DataFrame:
-    """The earliest unplanned node event or hardware Xid near each attempt's end, on one of its nodes."""
+    """The earliest unplanned node event, hardware Xid or fault in telemetry near each end, on one of its nodes."""
     before, after = given.window
     met = looked.select("row", "start_s", "end_s").join(given.places.select("row", "node"), on="row")
     node, end = met["node"].to_numpy(), met["end_s"].to_numpy()
     start, until = np.maximum(end - before, 0.0), end + after
     events = given.outages.filter(~pl.col("planned")).sort("node", "from_s")
     hard = given.xids.filter(pl.col("class") == "hardware")
-    found = []
+    counters = given.counters.filter(pl.col("signal").is_in(list(COUNTERS))).sort("node", "ts_s")
+    found, while_run = [], np.maximum(start, met["start_s"].to_numpy())
     for kind, rows, at, first in (
         ("event", events, "from_s", start),
-        ("xid", hard, "ts_s", np.maximum(start, met["start_s"].to_numpy())),
+        ("xid", hard, "ts_s", while_run),
+        ("counter", counters, "ts_s", while_run),
     ):
         place = first_within(keys(rows["node"].to_numpy(), rows[at].to_numpy()), node, first, until)
         hit = np.flatnonzero(place >= 0)
         of = rows[place[hit]]
         if kind == "event":
             what = of.select(near_kind="kind", near_component="component")
-        else:
+        elif kind == "xid":
             what = of.select(near_kind=pl.lit("hardware"), near_component=xids.component(pl.col("xid")))
+        else:
+            component = pl.col("signal").replace_strict(COUNTERS, return_dtype=pl.String)
+            what = of.select(near_kind=pl.lit("hardware"), near_component=component)
         found.append(
             met[hit].select("row", near_node="node").with_columns(near_s=of[at], near=pl.lit(kind)).hstack(what)
         )
@@ -261,27 +273,34 @@ def _by_application(given: Evidence, a: pl.DataFrame) -> pl.DataFrame:
 
 
 REPEAT_S, REPEATS, ALIKE, SHORT_S = 86_400.0, 2, 1.2, 600.0
+NEAREST = 100
+"""Of crashes of one program, each is compared with so many before it and after it: a sweep may have thousands a day."""
+_PAIRS = 2_000_000
 
 
 def _repeats(a: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
     """Take a crash that repeats on other nodes for the program's: same user, name and size, alike run times."""
     by = ["user", "name", "gpus"]
     failed = a.filter(pl.col("cause").is_in([UNKNOWN, USER]) & pl.col("name").is_not_null())
+    failed = failed.select("row", *by, "cause", "end_s", run=pl.col("end_s") - pl.col("start_s"))
     failed = failed.filter((pl.len().over(by) > REPEATS) & (pl.col("cause") == UNKNOWN).any().over(by))
     if failed.is_empty():
         return a
-    nodes = dict(places.join(failed.select("row"), on="row", how="semi").group_by("row").agg("node").iter_rows())
-    found: list[int] = []
-    run = pl.col("end_s") - pl.col("start_s")
-    for group in failed.with_columns(run=run).sort(*by, "end_s").partition_by(by):
-        rows, end, length = group["row"].to_list(), group["end_s"].to_numpy(), group["run"].to_numpy()
-        sets = [set(nodes.get(row, ())) for row in rows]
-        first, last = np.searchsorted(end, end - REPEAT_S), np.searchsorted(end, end + REPEAT_S, "right")
-        for i in np.flatnonzero(group["cause"].to_numpy() == UNKNOWN).tolist():
-            others = [j for j in range(first[i], last[i]) if j != i and sets[i].isdisjoint(sets[j])]
-            if _alike(length[i], np.sort(length[others])):
-                found.append(rows[i])
-    hit = pl.col("row").is_in(found)
+    failed = failed.sort(*by, "end_s", "row").with_columns(group=pl.struct(by).rle_id())
+    group, end, row = (failed[name].to_numpy() for name in ("group", "end_s", "row"))
+    key = keys(group, end)
+    first = np.maximum(np.searchsorted(key, keys(group, np.maximum(end - REPEAT_S, 0))), np.arange(len(key)) - NEAREST)
+    last = np.minimum(np.searchsorted(key, keys(group, end + REPEAT_S), "right"), np.arange(len(key)) + NEAREST + 1)
+    nodes = _Nodes(places, row)
+    asked = np.flatnonzero(((failed["cause"] == UNKNOWN).to_numpy()) & (last - first > REPEATS))
+    cuts = np.searchsorted(
+        np.cumsum((last - first)[asked]), np.arange(_PAIRS, int((last - first)[asked].sum()), _PAIRS)
+    )
+    found = [
+        part[_repeated(part, first[part], last[part], failed["run"].to_numpy(), nodes)]
+        for part in np.split(asked, cuts)
+    ]
+    hit = pl.col("row").is_in(pl.Series(row[np.concatenate(found)]).implode())
     return a.with_columns(
         cause=pl.when(hit).then(pl.lit(USER)).otherwise("cause"),
         evidence=pl.when(hit).then(pl.lit("repeats")).otherwise("evidence"),
@@ -289,9 +308,52 @@ def _repeats(a: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _alike(own: float, others: np.ndarray) -> bool:
-    """Whether two of the others' run times, in order, and its own lie within `ALIKE`, or all under `SHORT_S`."""
-    if own < SHORT_S and int((others < SHORT_S).sum()) >= REPEATS:
-        return True
-    pairs = zip(others[: -REPEATS + 1], others[REPEATS - 1 :], strict=True)
-    return any(max(own, high) <= ALIKE * min(own, low) for low, high in pairs)
+class _Nodes:
+    """The nodes of some attempts, by their place in a list of rows."""
+
+    def __init__(self, places: pl.DataFrame, row: np.ndarray) -> None:
+        rows = pl.DataFrame({"row": row}).with_row_index("at")
+        met = places.select("row", "node").join(rows.with_columns(pl.col("row").cast(places["row"].dtype)), on="row")
+        at, node = met["at"].to_numpy(), met["node"].to_numpy()
+        self._width = np.bincount(at, minlength=len(row))
+        self._only = np.full(len(row), -1, np.int64)
+        self._only[at] = node
+        several = met.filter(pl.Series(self._width[at] > 1))
+        self._sets = {k: frozenset(of) for k, of in several.group_by("at").agg("node").iter_rows()}
+
+    def apart(self, one: np.ndarray, two: np.ndarray) -> np.ndarray:
+        """Whether the attempts of each pair have no node in common."""
+        apart: np.ndarray = (self._only[one] != self._only[two]) | (self._width[one] == 0) | (self._width[two] == 0)
+        wide = np.flatnonzero((self._width[one] > 1) | (self._width[two] > 1))
+        for k in wide.tolist():
+            mine, its = (self._sets.get(at, frozenset((int(self._only[at]),))) for at in (int(one[k]), int(two[k])))
+            apart[k] = mine.isdisjoint(its)
+        return apart
+
+
+def _repeated(asked: np.ndarray, first: np.ndarray, last: np.ndarray, run: np.ndarray, nodes: _Nodes) -> np.ndarray:
+    """Whether each of some crashes repeats among those from `first` to before `last` in a list of them.
+
+    Args:
+        asked: places in the list.
+        first: of each.
+        last: of each.
+        run: seconds, of the whole list.
+        nodes: of the whole list.
+    """
+    size = last - first
+    of = np.repeat(np.arange(len(asked)), size)
+    one = asked[of]
+    two = np.arange(len(of)) - np.repeat(np.cumsum(size) - size, size) + first[of]
+    some = (one != two) & nodes.apart(one, two)
+    of, two = of[some], two[some]
+    order = np.lexsort((run[two], of))
+    of, length = of[order], run[two[order]]
+    own = run[asked]
+    short = np.bincount(of, weights=length < SHORT_S, minlength=len(asked)) >= REPEATS
+    # of all pairs of others, those next to each other in length are most alike
+    low, high, whose = length[: -REPEATS + 1], length[REPEATS - 1 :], of[: -REPEATS + 1]
+    fits = (of[REPEATS - 1 :] == whose) & (np.maximum(own[whose], high) <= ALIKE * np.minimum(own[whose], low))
+    alike = np.bincount(whose[fits], minlength=len(asked)) > 0
+    found: np.ndarray = ((own < SHORT_S) & short) | alike
+    return found

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gpuctl.reliability.facts import Facts
 
 DRAWS, LEVEL = 1000, 0.01
+"""A change is stated at a p of at most this over the number of scans."""
 LEAST = 10
 """Incidents that a scan needs."""
 EDGE = 3
@@ -78,20 +79,23 @@ def table(facts: Facts) -> pl.DataFrame:
     """The rows of ``failure_changes``: of incidents that ended attempts, and of unplanned outages."""
     grid = np.linspace(0, facts.until, _STEPS + 1)
     busy = before(facts.busy_spans["start"].to_numpy(), facts.busy_spans["end"].to_numpy(), grid) / DAY
-    rows = [_row(facts, "attempts", facts.incidents["at_s"].to_numpy(), grid, busy)]
+    level = LEVEL / (1 + facts.has_events)
+    rows = [_row(facts, "attempts", facts.incidents["at_s"].to_numpy(), grid, busy, level)]
     if facts.has_events:
-        down = facts.outages.filter(~pl.col("planned"))
+        down = facts.failures_of_nodes
         # nodes of a rack that go down together are one
         first = down.with_columns(fault=pl.coalesce("rack_fault", -1 - pl.int_range(pl.len())))
         own = first.group_by("fault").agg(pl.col("from_s").min())["from_s"].to_numpy()
         since = facts.nodes["since_s"].to_numpy()
         up = before(since, np.full(len(since), facts.until), grid)
         away = before(facts.outages["from_s"].to_numpy(), facts.outages["to_s"].to_numpy(), grid)
-        rows.append(_row(facts, "events", own, grid, (up - away) / DAY))
+        rows.append(_row(facts, "events", own, grid, (up - away) / DAY, level))
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 
-def _row(facts: Facts, basis: str, at: np.ndarray, grid: np.ndarray, exposure: np.ndarray) -> tuple[object, ...]:
+def _row(  # noqa: PLR0917 - one scan
+    facts: Facts, basis: str, at: np.ndarray, grid: np.ndarray, exposure: np.ndarray, level: float
+) -> tuple[object, ...]:
     at = np.sort(at)
     total = float(exposure[-1])
     none = (basis, len(at), None, None, None, None, None, None, None, f"fewer than {LEAST} failures")
@@ -109,7 +113,7 @@ def _row(facts: Facts, basis: str, at: np.ndarray, grid: np.ndarray, exposure: n
     ends = [betaincinv(n - k, k + 1, 0.025), betaincinv(n - k + 1, k, 0.975)]
     low, high = (float(odds * end / (1 - end)) for end in ends)
     stamp = round((facts.begin + moment) * 1_000_000)
-    said = "yes" if found.p <= LEVEL else "no"
+    said = "yes" if found.p <= level else "no"
     return (basis, n, _time(stamp), *rates, rates[1] / rates[0], low, high, found.p, said)
 
 

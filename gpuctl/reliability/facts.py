@@ -19,7 +19,8 @@ class Facts:
     """Times are seconds since `begin`.
 
     Attributes:
-        attempts: one row an attempt that held something, with its cause, its run and its incident.
+        attempts: one row an attempt that held something, with its cause, its run and its incident; ``entered_s``: how
+            long it had run before the window, ``ended_by``: its cause, also where it ended after the window.
         places: ``row``, ``node``, ``gpus``, ``start_s``, ``end_s``.
         nodes: in the order of their numbers: ``machine``, ``gpu_type``, ``gpus``, ``rack``, ``installed_s``,
             ``since_s`` (from when it is at risk).
@@ -80,6 +81,11 @@ class Facts:
         return seconds
 
     @cached_property
+    def failures_of_nodes(self) -> pl.DataFrame:
+        """Unplanned outages that began in the window."""
+        return self.outages.filter(~pl.col("planned") & ~pl.col("earlier"))
+
+    @cached_property
     def unclear(self) -> pl.DataFrame:
         """Attempts on GPUs whose cause is unknown: infrastructure may have ended them."""
         return self.attempts.filter((pl.col("cause") == causes.UNKNOWN) & (pl.col("gpus") > 0))
@@ -117,6 +123,7 @@ class Facts:
         return found
 
 
+NO_COUNTERS = pl.DataFrame(schema={"machine": pl.String, "ts_s": pl.Float64, "signal": pl.String})
 LEAD_S = DAY
 """The window may begin so many seconds before the first submission, with the cluster's registration or first event."""
 
@@ -146,6 +153,7 @@ def gather(
     events: pl.DataFrame,
     xid_lines: pl.DataFrame,
     options: pl.DataFrame,
+    counters: pl.DataFrame = NO_COUNTERS,
     registered: float | None = None,
     choices: Choices = DEFAULT,
 ) -> Facts:
@@ -159,6 +167,7 @@ def gather(
         events: ``machine``, ``from_s``, ``to_s``, ``state``, ``reason``.
         xid_lines: ``machine``, ``ts_s``, ``device``, ``xid``, ``message``.
         options: ``job``, ``option``, ``value``.
+        counters: faults of GPUs that telemetry shows: ``machine``, ``ts_s``, ``signal``.
         registered: when the cluster registered with its accounting.
         choices: of the user.
     """
@@ -179,12 +188,12 @@ def gather(
     # what began before the window counts from its begin
     seen = seen.filter((pl.col("to_s") > 0).fill_null(True)).with_columns(pl.col("from_s").clip(lower_bound=0))
     down = outages.find(seen.select("node", "from_s", "to_s", "state", "reason"), racks, end - begin)
+    down = down.with_columns(earlier=pl.lit(value=False))
     lines = xid_lines.join(code, on="machine").with_columns(pl.col("ts_s") - begin).filter(pl.col("ts_s") >= 0)
     faults = xids.events(lines.select("node", "ts_s", "device", "xid", "message"))
-    width = at.group_by("row").agg(width=pl.len(), full_nodes=pl.len())
-    a = a.join(width.select("row", "width"), on="row", how="left", maintain_order="left")
-    a = a.with_columns(pl.col("width").fill_null(1))
-    a = a.hstack(causes.classify(causes.Evidence(a, at, down, faults, choices.window)))
+    a = a.with_columns(width=pl.Series(np.maximum(np.bincount(at["row"].to_numpy(), minlength=a.height), 1)))
+    shown = counters.join(code, on="machine").select("node", pl.col("ts_s") - begin, "signal")
+    a = a.hstack(causes.classify(causes.Evidence(a, at, down, faults, shown, choices.window)))
     a = a.hstack(runs.link(a, options, choices))
     found = incidents.group(a, at, down, racks)
     a = a.join(
@@ -211,4 +220,5 @@ def gather(
         )
     )
     nodes = nodes.with_columns(since_s=_since(nodes, at, down))
+    a = a.with_columns(entered_s=pl.lit(0.0), ended_by="cause")
     return Facts(a, at, nodes, down, faults, counted, options, choices, begin, end - begin, not events.is_empty())

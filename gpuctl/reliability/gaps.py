@@ -51,7 +51,7 @@ def of_outages(facts: Facts) -> Gaps:
     What a node had run before the window is not known: its first time counts from the window's begin.
     """
     rows = facts.outages.sort("node", "from_s")
-    own = ~rows["planned"].to_numpy() & rows["rack_fault"].is_null().to_numpy()
+    own = ~(rows["planned"] | rows["earlier"]).to_numpy() & rows["rack_fault"].is_null().to_numpy()
     node, start, end = (rows[name].to_numpy() for name in ("node", "from_s", "to_s"))
     since = facts.nodes["since_s"].to_numpy()
     first = np.append(True, node[1:] != node[:-1]) if len(node) else np.zeros(0, bool)

@@ -20,7 +20,7 @@ from gpuctl.reliability.causes import (
     UNKNOWN,
     USER,
 )
-from gpuctl.reliability.intervals import first_within, keys
+from gpuctl.reliability.intervals import DAY, first_within, keys
 
 if TYPE_CHECKING:
     from gpuctl.reliability.facts import Facts
@@ -112,12 +112,16 @@ def _narrowed_by(facts: Facts) -> str:
 
 
 def attempts(facts: Facts) -> pl.DataFrame:
-    """The rows of ``interrupted_attempts``: attempts that did not complete, were not cancelled, and are over."""
+    """The rows of ``interrupted_attempts``: attempts that did not complete, were not cancelled, and are over.
+
+    ``job`` is the id in the store, ``shown`` the one that users see.
+    """
     rows = facts.attempts.filter(~pl.col("cause").is_in([DONE, CANCEL, RUNNING]))
     names = facts.nodes["machine"]
     end = (pl.lit(facts.begin) + pl.col("end_s")) * 1_000_000
     return rows.select(
-        pl.col("shown").alias("job"),
+        "job",
+        "shown",
         "attempt",
         end.round().cast(pl.Int64).cast(pl.Datetime("us", "UTC")).alias("end_ts"),
         "user",
@@ -130,7 +134,7 @@ def attempts(facts: Facts) -> pl.DataFrame:
         pl.Series("machine", names.gather(rows["node"])),
         "incident",
         pl.col("certain").fill_null(False).alias("second_order"),
-    ).sort("end_ts", "job", "attempt")
+    ).sort("end_ts", "shown", "attempt")
 
 
 def xids(facts: Facts) -> pl.DataFrame:
@@ -139,7 +143,9 @@ def xids(facts: Facts) -> pl.DataFrame:
 
     rows = facts.xids
     before, after = facts.choices.window
-    infra = facts.attempts.filter(pl.col("evidence").is_in(["event", "xid"]) & pl.col("cause").is_in(INFRASTRUCTURE))
+    infra = facts.attempts.filter(
+        pl.col("evidence").is_in(["event", "xid", "counter"]) & pl.col("cause").is_in(INFRASTRUCTURE)
+    )
     met = infra.select("row", "end_s").join(facts.places.select("row", "node"), on="row")
     ended: dict[int, int] = {}
     for code, part in ((key[0], part) for key, part in rows.group_by("xid")):
@@ -165,3 +171,60 @@ def xids(facts: Facts) -> pl.DataFrame:
         attempts_ended=pl.col("xid").replace_strict(ended, default=0, return_dtype=pl.Int64) if ended else pl.lit(0),
         per_1000_node_days=1000 * pl.col("events") / days,
     ).sort("events", "xid", descending=[True, False])
+
+
+def xids_by_month(facts: Facts) -> pl.DataFrame:
+    """The rows of ``xids_by_month``, by month, GPU type and code."""
+    types = facts.nodes.select(node=pl.int_range(pl.len(), dtype=pl.Int64), gpu_type="gpu_type")
+    rows = facts.xids.with_columns(pl.col("node").cast(pl.Int64)).join(types, on="node", how="left")
+    months = facts.months()
+    node = np.arange(facts.nodes.height)
+    days = [
+        types.with_columns(
+            month=pl.lit(name),
+            node_days=pl.Series(
+                facts.held_nodes.between(node, np.full(len(node), begin), np.full(len(node), end)) / DAY
+            ),
+        )
+        for name, begin, end in months
+    ]
+    exposure = pl.concat(days).group_by("month", "gpu_type").agg(pl.col("node_days").sum())
+    at = np.searchsorted([begin for _, begin, _ in months], rows["ts_s"].to_numpy(), "right") - 1
+    rows = rows.with_columns(month=pl.Series([name for name, _, _ in months], dtype=pl.String).gather(at))
+    counted = rows.group_by("month", "gpu_type", "xid", "class").agg(
+        events=pl.len(), machines=pl.col("node").n_unique()
+    )
+    found = counted.join(exposure, on=["month", "gpu_type"], how="left", nulls_equal=True)
+    rate = pl.when(pl.col("node_days") > 0).then(1000 * pl.col("events") / pl.col("node_days"))
+    return found.with_columns(per_1000_node_days=rate).sort("month", "gpu_type", "xid")
+
+
+def xid_pairs(facts: Facts) -> pl.DataFrame:
+    """The rows of ``xid_pairs``: events of different codes on one node within `COALESCE_S`, the most frequent first."""
+    from gpuctl.reliability.xids import COALESCE_S
+
+    rows = facts.xids.sort("node", "ts_s", "xid")
+    node, ts, code = (rows[name].to_numpy() for name in ("node", "ts_s", "xid"))
+    found = []
+    for step in range(1, len(rows)):
+        first = np.flatnonzero((node[step:] == node[:-step]) & (ts[step:] - ts[:-step] <= COALESCE_S))
+        if not len(first):
+            break
+        found.append((first, first + step))
+    schema = {"xid": pl.Int64, "with_xid": pl.Int64, "node": pl.Int64, "a": pl.Int64, "b": pl.Int64}
+    one, two = (np.concatenate([pair[k] for pair in found]) if found else np.zeros(0, np.int64) for k in (0, 1))
+    low = np.where(code[one] <= code[two], one, two)
+    high = one + two - low
+    pairs = pl.DataFrame([code[low], code[high], node[low], low, high], schema=schema)
+    pairs = pairs.filter(pl.col("xid") != pl.col("with_xid"))
+    total = dict(rows.group_by("xid").len().iter_rows())
+    counted = pairs.group_by("xid", "with_xid").agg(
+        pairs=pl.len(), machines=pl.col("node").n_unique(), a=pl.col("a").n_unique(), b=pl.col("b").n_unique()
+    )
+    shares = {
+        name: pl.Series([100 * part / total[xid] for xid, part in counted.select(of, by).iter_rows()], dtype=pl.Float64)
+        for name, of, by in (("xid_pct", "xid", "a"), ("with_xid_pct", "with_xid", "b"))
+    }
+    return (
+        counted.with_columns(**shares).drop("a", "b").sort("pairs", "xid", "with_xid", descending=[True, False, False])
+    )

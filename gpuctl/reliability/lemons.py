@@ -31,7 +31,7 @@ def table(facts: Facts) -> pl.DataFrame:
     nodes, size = facts.nodes, facts.nodes.height
     alone = facts.incidents.filter(pl.col("node").is_not_null())
     failures = np.bincount(alone["node"].to_numpy(), minlength=size)
-    own = facts.outages.filter(~pl.col("planned") & pl.col("rack_fault").is_null())
+    own = facts.failures_of_nodes.filter(pl.col("rack_fault").is_null())
     outages = np.bincount(own["node"].to_numpy(), minlength=size)
     kind = groups(facts)
     tests = [_test(kind, count, days) for count, days in ((failures, facts.busy_days), (outages, facts.up_days))]

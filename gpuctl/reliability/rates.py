@@ -43,7 +43,7 @@ def table(facts: Facts) -> pl.DataFrame:
     one = np.array([1.0])
     spread = [_spread(own, days)]
     add("all", ["all"], incidents.height * one, total, high * one, gpu_total, test=False, spread=spread)
-    outages = facts.outages.filter(~pl.col("planned"))
+    outages = facts.failures_of_nodes
     if facts.has_events:
         up = facts.up_days
         # an outage of a rack's nodes together is one

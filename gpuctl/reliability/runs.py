@@ -8,10 +8,13 @@ import numpy as np
 import polars as pl
 
 from gpuctl.reliability.choices import DEFAULT, Choices
+from gpuctl.reliability.intervals import keys
 
 LINKS = ("single", "requeue", "array", "dependency", "resubmit", "user")
 """From the strongest to the weakest; user: by ``--run-key`` or ``--runs``."""
 RESUBMIT_S = 86_400.0
+TAKEN_S = 5.0
+"""A job starts on the GPUs of the one that it preempted within so many seconds."""
 _AFTER = re.compile(r"after(?:any|ok|notok):([\d_:]+)")
 _ONE_AT_A_TIME = re.compile(r"%1(?!\d)")
 _COUNTED = r"^(.*?)(\d{1,9})$"
@@ -30,9 +33,11 @@ def link(attempts: pl.DataFrame, options: pl.DataFrame, choices: Choices = DEFAU
         In the order of `attempts`: ``run`` (a number), ``link`` (the weakest of the run's), ``before`` (row of the
         attempt before it in its run, or null).
     """
+    attempts = attempts.with_columns(unit=_units(attempts["job"]))
     jobs = (
-        attempts.group_by("job", maintain_order=True)
+        attempts.group_by("unit", maintain_order=True)
         .agg(
+            pl.col("job").first(),
             pl.col("shown", "name", "user", "account", "gpus", "array_job", "array_task").first(),
             tries=pl.len(),
             submit=pl.col("queued_s").min(),
@@ -40,7 +45,7 @@ def link(attempts: pl.DataFrame, options: pl.DataFrame, choices: Choices = DEFAU
             end=pl.col("end_s").max(),
             done=(pl.col("state").last() == "completed") | ~pl.col("over").last(),
         )
-        .with_row_index("unit")
+        .sort("unit")
     )
     jobs = jobs.with_columns(key=_keys(jobs, choices))
     edges = [_dependencies(jobs, options), _arrays(jobs, options), _resubmissions(jobs), _counted(jobs)]
@@ -59,16 +64,29 @@ def link(attempts: pl.DataFrame, options: pl.DataFrame, choices: Choices = DEFAU
     chosen = chosen.sort("kind", "next").unique("after", keep="first", maintain_order=True)
     chosen = chosen.unique("before", keep="first", maintain_order=True)
     root, weakest = _chains(jobs.height, chosen)
-    jobs = jobs.with_columns(run=pl.Series(root), weakest=pl.Series(weakest))
-    tried = pl.when(pl.col("tries") > 1).then(1).otherwise(0)
-    jobs = jobs.with_columns(weakest=pl.max_horizontal("weakest", tried.max().over("run")))
-    named = attempts.select("row", "job", "start_s", "attempt").join(
-        jobs.select("job", "run", "weakest"), on="job", how="left", maintain_order="left"
+    several = np.zeros(jobs.height, np.int64)
+    np.maximum.at(several, root, (jobs["tries"] > 1).to_numpy().astype(np.int64))
+    weakest = np.maximum(weakest, several[root])
+    unit = attempts["unit"].to_numpy()
+    run, row = root[unit], attempts["row"].to_numpy()
+    order = np.lexsort((attempts["attempt"].to_numpy(), attempts["start_s"].to_numpy(), run))
+    goes_on = run[order][1:] == run[order][:-1]
+    before = np.full(len(row), -1, np.int64)
+    before[order[1:][goes_on]] = row[order[:-1][goes_on]]
+    found = pl.DataFrame({"run": run, "before": before})
+    return found.select(
+        "run", link=pl.Series(LINKS).gather(weakest[unit]), before=pl.when(pl.col("before") >= 0).then("before")
     )
-    order = named.sort("run", "start_s", "attempt").with_columns(before=pl.col("row").shift().over("run"))
-    found = named.join(order.select("row", "before"), on="row", how="left", maintain_order="left")
-    words = pl.Series(LINKS)
-    return found.select("run", link=words.gather(found["weakest"]), before="before")
+
+
+def _units(job: pl.Series) -> pl.Series:
+    """A number for each job, by its first attempt."""
+    code = job.rle_id()
+    if len(code) and int(code[-1]) + 1 == job.n_unique():
+        # the attempts of each job stand together
+        return code
+    first = pl.DataFrame({"job": job}).unique(maintain_order=True).with_row_index("unit")
+    return pl.DataFrame({"job": job}).join(first, on="job", how="left", maintain_order="left")["unit"]
 
 
 def _dependencies(jobs: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:
@@ -104,13 +122,15 @@ def _arrays(jobs: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:
 def _resubmissions(jobs: pl.DataFrame) -> pl.DataFrame:
     """The first job of the same user, name, account and size that is submitted within a day of a job's end."""
     by = ["user", "name", "account", "gpus"]
-    some = jobs.filter(pl.col("name").is_not_null() & (pl.len().over(by) > 1)).sort(*by, "submit")
-    ended = some.filter(~pl.col("done")).select(*by, "end", before="unit").sort("end")
+    alike = jobs.filter(pl.col("name").is_not_null()).group_by(by).agg("unit").filter(pl.col("unit").list.len() > 1)
+    keyed = alike.select("unit").with_row_index("key").explode("unit")
+    some = jobs.select("unit", "submit", "end", "done").join(keyed, on="unit")
+    ended = some.filter(~pl.col("done")).select("key", "end", before="unit").sort("end", "before")
     found = ended.join_asof(
-        some.select(*by, "submit", after="unit").sort("submit"),
+        some.select("key", "submit", after="unit").sort("submit", "after"),
         left_on="end",
         right_on="submit",
-        by=by,
+        by="key",
         strategy="forward",
         tolerance=RESUBMIT_S,
         check_sortedness=False,
@@ -177,7 +197,7 @@ def second_order(attempts: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
     """Find preempted attempts whose GPUs went to a job that infrastructure had ended before.
 
     Args:
-        attempts: with ``row``, ``cause``, ``before``, ``qos``, ``priority``, ``preempted_by``.
+        attempts: in the order of ``row``, from 0 on: ``cause``, ``before``, ``qos``, ``priority``, ``preempted_by``.
         places: ``row``, ``node``.
 
     Returns:
@@ -186,22 +206,29 @@ def second_order(attempts: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
     lost = attempts.filter(pl.col("cause") == "preempted").select(
         "row", "end_s", "job", "qos", "priority", "preempted_by"
     )
-    ends = attempts.select(before="row", earlier="cause")
-    took = attempts.filter(pl.col("before").is_not_null()).join(ends, on="before", how="left")
+    again = attempts.filter(pl.col("before").is_not_null())
+    took = again.with_columns(earlier=attempts["cause"].gather(again["before"]))
     took = took.filter(pl.col("earlier").str.starts_with("infrastructure") | (pl.col("earlier") == "unknown"))
     at = places.select("row", "node")
+    ends = lost.join(at, on="row")
     starts = (
         took.select("row", "start_s", "earlier", by="job", by_qos="qos", by_priority="priority")
         .join(at, on="row")
+        .sort("node", "start_s")
         .drop("row")
     )
-    met = lost.join(at, on="row").join(starts, on="node")
+    node, end = ends["node"].to_numpy(), ends["end_s"].to_numpy()
+    key = keys(starts["node"].to_numpy(), starts["start_s"].to_numpy())
+    first = np.searchsorted(key, keys(node, end))
+    count = np.searchsorted(key, keys(node, end + TAKEN_S), "right") - first
+    of = np.repeat(np.arange(len(node)), count)
+    which = np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count) + first[of]
+    met = ends[of].hstack(starts[which].drop("node"))
     higher = (pl.col("by_qos") != pl.col("qos")).fill_null(False) | (
         pl.col("by_priority") > pl.col("priority")
     ).fill_null(False)
     met = met.filter(
         (pl.col("by") != pl.col("job"))
-        & (pl.col("start_s") - pl.col("end_s")).is_between(0, 5)
         & pl.when(pl.col("preempted_by").is_not_null()).then(pl.col("preempted_by") == pl.col("by")).otherwise(higher)
     )
     return met.group_by("row").agg(certain=pl.col("earlier").str.starts_with("infrastructure").any())

@@ -20,44 +20,55 @@ CHECK_LEAST = 20
 EARLY_H = 0.5
 
 
-def kaplan_meier(hours: np.ndarray, failed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def kaplan_meier(
+    hours: np.ndarray, failed: np.ndarray, entered: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """The Kaplan-Meier curve: moments, and the share that lives on after each.
 
     Args:
         hours: run times.
         failed: whether the run time ended by a failure; all others are censored there.
+        entered: run time at which each came under observation (left truncation); None: 0.
     """
     order = np.lexsort((~failed, hours))
     times, failed = hours[order], failed[order]
     moments, first = np.unique(times, return_index=True)
     at_risk = len(times) - first
+    if entered is not None:
+        at_risk = at_risk - (len(times) - np.searchsorted(np.sort(entered), moments, "left"))
     deaths = np.add.reduceat(failed.astype(float), first) if len(times) else np.zeros(0)
-    return moments, np.cumprod(1 - deaths / at_risk)
+    return moments, np.cumprod(1 - deaths / np.maximum(at_risk, 1))
 
 
-def kaplan_meier_quantile(hours: np.ndarray, failed: np.ndarray, share: float = 0.5) -> float | None:
+def kaplan_meier_quantile(
+    hours: np.ndarray, failed: np.ndarray, share: float = 0.5, entered: np.ndarray | None = None
+) -> float | None:
     """The first time by which `share` have failed, by the Kaplan-Meier curve; None where fewer do."""
-    moments, curve = kaplan_meier(hours, failed)
+    moments, curve = kaplan_meier(hours, failed, entered)
     below = np.flatnonzero(curve <= 1 - share + 1e-12)
     return float(moments[below[0]]) if len(below) else None
 
 
-def not_exponential(hours: np.ndarray, failed: np.ndarray) -> tuple[float | None, float | None]:
+def not_exponential(
+    hours: np.ndarray, failed: np.ndarray, entered: np.ndarray | None = None
+) -> tuple[float | None, float | None]:
     """How far run times are from a constant rate of failure: (largest gap, p of the first half hour).
 
     The gap is that of the Kaplan-Meier curve from exp(-t / MTTF) at the quartiles of the failures. p: of failures in
     the first half hour of attempts as unlike the later rate, two-sided, exact given their sum. None with fewer than
     `CHECK_LEAST` failures.
     """
+    before = np.zeros(len(hours)) if entered is None else entered
     deaths = int(failed.sum())
     if deaths < CHECK_LEAST:
         return None, None
-    moments, curve = kaplan_meier(hours, failed)
+    moments, curve = kaplan_meier(hours, failed, entered)
+    total = float((hours - before).sum())
     at = np.quantile(hours[failed], (0.25, 0.5, 0.75))
     seen = curve[np.searchsorted(moments, at, "right") - 1]
-    gap = float(np.abs(seen - np.exp(-at * deaths / hours.sum())).max())
+    gap = float(np.abs(seen - np.exp(-at * deaths / total)).max())
     early = int((failed & (hours <= EARLY_H)).sum())
-    share = float(np.minimum(hours, EARLY_H).sum() / hours.sum())
+    share = float((np.minimum(hours, EARLY_H) - np.minimum(before, EARLY_H)).sum() / total)
     tails = at_least(np.array([early, deaths - early]), deaths, np.array([share, 1 - share]))
     return gap, min(1.0, 2 * float(tails.min()))
 
@@ -72,7 +83,9 @@ def table(facts: Facts, sizes: tuple[int, ...] = ()) -> pl.DataFrame:
     low_k, high_k = (float(bound) for bound in garwood(alone))
     rate = facts_rates(facts)
     attempts = facts.attempts.with_columns(
-        run_h=(pl.col("end_s") - pl.col("start_s")) / 3600, failed=pl.col("cause").is_in(INFRASTRUCTURE)
+        entered_h=pl.col("entered_s") / 3600,
+        life_h=(pl.col("end_s") - pl.col("start_s") + pl.col("entered_s")) / 3600,
+        failed=pl.col("cause").is_in(INFRASTRUCTURE),
     )
     expected = (
         facts.places.with_columns(pl.Series("rate", rate)[facts.places["node"]])
@@ -87,8 +100,8 @@ def table(facts: Facts, sizes: tuple[int, ...] = ()) -> pl.DataFrame:
         own = attempts.filter(pl.col("gpus") == size)
         low, high = (float(bound) for bound in garwood(k))
         e = expected_by.get(size, 0.0)
-        lives, failed = own["run_h"].to_numpy(), own["failed"].to_numpy()
-        gap, early = not_exponential(lives, failed)
+        lives, failed, entered = (own[name].to_numpy() for name in ("life_h", "failed", "entered_h"))
+        gap, early = not_exponential(lives, failed, entered)
         rows.append(
             {
                 **{name: one[name] for name in ("gpus", "attempts", "run_h", "interruptions", "interruptions_high")},
@@ -96,7 +109,7 @@ def table(facts: Facts, sizes: tuple[int, ...] = ()) -> pl.DataFrame:
                 "mttf_h": hours / k if k else None,
                 "mttf_low_h": hours / high,
                 "mttf_high_h": hours / low if k else None,
-                "km_median_h": kaplan_meier_quantile(lives, failed),
+                "km_median_h": kaplan_meier_quantile(lives, failed, entered=entered),
                 "km_gap": gap,
                 "early_p": early,
                 "expected": e,

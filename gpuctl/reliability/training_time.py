@@ -66,6 +66,29 @@ def modelled_ettr(nodes: float, rate: float, interval: float, write: float, rest
     return interval / (mean * math.exp(restart / mean) * math.expm1(exponent))
 
 
+def linear_ettr(  # noqa: PLR0917 - the symbols of the formula
+    nodes: float, rate: float, interval: float, write: float, restart: float, queue: float = 0.0
+) -> float | None:
+    """The same to first order, with the wait after an interruption (Kokolis et al., HPCA 2025; the queue is ours).
+
+    Args:
+        nodes: of the job.
+        rate: failures a node-day.
+        interval: seconds of work between checkpoints.
+        write: seconds for which one blocks.
+        restart: seconds of detection and load.
+        queue: seconds that an interrupted job waits.
+
+    Returns:
+        None where the formula does not hold: it loses more than there is.
+    """
+    if interval <= 0:
+        return None
+    hazard = nodes * rate / DAY
+    kept = 1 - hazard * (restart + interval / 2)
+    return kept / ((1 + write / interval) * (1 + hazard * queue)) if kept > 0 else None
+
+
 class Accounts:
     """Splits the time of every attempt.
 
@@ -208,8 +231,8 @@ class Accounts:
     def table(self, spent: pl.DataFrame) -> pl.DataFrame:
         """The rows of ``ettr``: runs of several attempts, and those of whole nodes; those that held most first."""
         facts = self.facts
-        per_node = facts.gpus_per_node
-        a = facts.attempts.join(spent, on="row").sort("run", "start_s", "attempt")
+        chosen = self._largest_runs()
+        a = facts.attempts.join(chosen, on="run", how="semi").join(spent, on="row").sort("run", "start_s", "attempt")
         run = pl.col("end_s") - pl.col("start_s")
         ended = pl.col("end_s").shift().over("run")
         waited = (pl.col("start_s") - pl.max_horizontal("eligible_s", ended)).clip(lower_bound=0)
@@ -234,10 +257,7 @@ class Accounts:
             kind=pl.col("gpu_type").first(),
             **hours,
         )
-        rows = rows.filter(
-            (pl.col("gpus") > 0) & ((pl.col("attempts") > 1) | (pl.col("gpus") >= per_node)) & (pl.col("run_h") > 0)
-        )
-        rows = rows.sort(pl.col("gpus") * pl.col("run_h"), "run", descending=[True, False]).head(MOST_RUNS)
+        rows = rows.sort(pl.col("gpus") * pl.col("run_h"), "run", descending=[True, False])
         total = pl.col("queue_h") + pl.col("run_h")
         mid = pl.when("measured").then("productive").otherwise(self._middle())
         rows = rows.with_columns(productive=mid).with_columns(
@@ -253,13 +273,30 @@ class Accounts:
         )
         return self._with_pace(rows)
 
+    def _largest_runs(self) -> pl.DataFrame:
+        """The runs of the table: ``run``."""
+        facts = self.facts
+        by_run = facts.attempts.filter(pl.col("end_s") > pl.col("start_s")).group_by("run")
+        size = pl.col("gpus").get(pl.col("start_s").arg_min())
+        rows = by_run.agg(gpus=size, attempts=pl.len(), seconds=(pl.col("end_s") - pl.col("start_s")).sum())
+        several = pl.col("run").is_in(self._of_several().implode())
+        rows = rows.filter((pl.col("gpus") > 0) & (several | (pl.col("gpus") >= facts.gpus_per_node)))
+        order = rows.sort(pl.col("gpus") * pl.col("seconds"), "run", descending=[True, False])
+        return order.head(MOST_RUNS).select("run")
+
+    def _of_several(self) -> pl.Series:
+        """Runs of several attempts."""
+        run = self.facts.attempts["run"].to_numpy()
+        number, count = np.unique(run, return_counts=True)
+        return pl.Series(number[count > 1])
+
     @staticmethod
     def _middle() -> pl.Expr:
         return (pl.col("productive_low") + pl.col("productive_high")) / 2
 
     def _with_pace(self, rows: pl.DataFrame) -> pl.DataFrame:
         rate = _rate_by_type(self.facts)
-        every, write, model = [], [], []
+        every, write, model, linear = [], [], [], []
         load = {}
         for row in rows.iter_rows(named=True):
             own = self.paces.get(row["run"])
@@ -269,15 +306,15 @@ class Accounts:
             write.append((None, None, None) if own is None or interval is None else (own.write_s, *own.write_range))
             load[row["run"]] = row["load"] * 3600 / row["attempts"] if row["measured"] else self.assumed.load_s
             each = rate.get(row["kind"], rate[None])
-            model.append(
-                modelled_ettr(
-                    row["width"],
-                    each,
-                    interval or self.assumed.checkpoint_s,
-                    (own.write_s if own else 0.0),
-                    load[row["run"]],
-                )
+            symbols = (
+                row["width"],
+                each,
+                interval or self.assumed.checkpoint_s,
+                own.write_s if own else 0.0,
+                load[row["run"]],
             )
+            model.append(modelled_ettr(*symbols))
+            linear.append(linear_ettr(*symbols))
         rows = rows.with_columns(
             checkpoint_s=pl.Series(every, dtype=pl.Float64),
             **{
@@ -285,6 +322,7 @@ class Accounts:
                 for i, name in enumerate(("write_s", "write_low_s", "write_high_s"))
             },
             model_ettr=pl.Series(model, dtype=pl.Float64),
+            linear_ettr=pl.Series(linear, dtype=pl.Float64),
         )
         unknown = ~pl.col("measured")
         known = [
@@ -312,6 +350,7 @@ class Accounts:
             "write_s",
             "basis",
             "model_ettr",
+            "linear_ettr",
             number="run",
             width="width",
             write_low_s="write_low_s",
@@ -328,11 +367,11 @@ class Accounts:
         second = pl.col("certain").fill_null(False)
         perhaps = pl.col("certain").is_not_null() & ~second
         why = (
-            pl.when(pl.col("cause").is_in(INFRASTRUCTURE))
+            pl.when(pl.col("ended_by").is_in(INFRASTRUCTURE))
             .then(pl.lit("infrastructure"))
-            .when((pl.col("cause") == PREEMPTED) & second)
+            .when((pl.col("ended_by") == PREEMPTED) & second)
             .then(pl.lit("second_order"))
-            .otherwise("cause")
+            .otherwise("ended_by")
         )
         a = a.with_columns(why=why, perhaps=perhaps)
         sums = {

@@ -195,7 +195,7 @@ def _without_worst(facts: Facts, infra: pl.DataFrame) -> list[tuple[object, ...]
         spans = [(0.0, facts.until / 2), (facts.until / 2, facts.until)]
     node = np.arange(facts.nodes.height)
     own = facts.incidents.filter(pl.col("node").is_not_null())
-    alone = facts.outages.filter(~pl.col("planned") & pl.col("rack_fault").is_null())
+    alone = facts.failures_of_nodes.filter(pl.col("rack_fault").is_null())
     kind, gpus = lemons.groups(facts), facts.nodes["gpus"].to_numpy()
     met: dict[str, list[pl.DataFrame]] = {}
     given_up: dict[str, float] = {}
@@ -284,9 +284,20 @@ def _health_checks(facts: Facts, infra: pl.DataFrame) -> list[tuple[object, ...]
     return found
 
 
+def spares_for(down: float, width: int, share: float) -> int:
+    """The fewest spare nodes that suffice for a share of the time, if a Poisson number of `width` nodes is down.
+
+    Args:
+        down: nodes down on average: nodes x failures a node-day x days of a repair.
+        width: nodes in use.
+        share: of the time.
+    """
+    return next(k for k in range(width + 1) if pdtr(k, down) >= share or k == width)
+
+
 def _spares(facts: Facts) -> list[tuple[object, ...]]:
     """How many spare nodes the largest gang needs, if nodes down are a Poisson count."""
-    closed = facts.outages.filter(~pl.col("planned") & ~pl.col("open"))
+    closed = facts.failures_of_nodes.filter(~pl.col("open"))
     up = float(facts.up_days.sum())
     if closed.is_empty() or not up:
         return []
@@ -295,7 +306,7 @@ def _spares(facts: Facts) -> list[tuple[object, ...]]:
     down = width * closed.height / up * repair
     found: list[tuple[object, ...]] = []
     for share in ENOUGH:
-        spares = next(k for k in range(width + 1) if pdtr(k, down) >= share or k == width)
+        spares = spares_for(down, width, share)
         text = f"enough for {100 * share:g} % of the time; {down:.2f} of {width} nodes are down on average"
         found.append(("spare nodes", f"{spares} for {width}", None, None, None, text))
     return found

@@ -12,4 +12,4 @@ SELECT (SELECT count(*) FROM base_attempts) AS attempts,
        (SELECT count(*) FROM host_util WHERE cluster = $cluster) AS host_telemetry,
        (SELECT count(*) FROM job_outputs WHERE cluster = $cluster) AS job_logs,
        (SELECT count(*) FROM progress WHERE cluster = $cluster) AS training_progress,
-       (SELECT count(*) FROM gpu_events WHERE cluster = $cluster AND signal = 'xid' AND origin = 'log') AS kernel_log_with_xids
+       (SELECT count(*) FROM gpu_events WHERE cluster = $cluster AND signal = 'xid') AS xids

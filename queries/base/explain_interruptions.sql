@@ -1,5 +1,5 @@
--- What interrupted attempts of job $job, as it is called in the table interrupted_attempts, and how many attempts met the same fault.
+-- What interrupted attempts of job $job, and how many attempts met the same fault.
 SELECT i.attempt, i.cause, i.component, i.evidence, i.machine, i.second_order,
        CASE WHEN i.incident IS NOT NULL THEN (SELECT count(*) FROM base_reliability_interrupted_attempts AS other WHERE other.incident = i.incident) END AS attempts
 FROM base_reliability_interrupted_attempts AS i
-JOIN numbered_jobs AS n ON n.cluster = $cluster AND n.job = $job AND i.job = coalesce(n.array_job || '_' || n.array_task, n.job)
+WHERE i.job = $job
