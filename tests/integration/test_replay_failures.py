@@ -100,4 +100,4 @@ def test_failures_that_a_trace_records_do_not_count_twice(gpuctl: Cli, root: Pat
     [row] = answer["tables"]["replay_failures"]["rows"]
     assert (row["interruptions"], row["lost_gpu_hours"]) == (0, 0)
     assert "attempts that infrastructure ended" in done.stdout
-    assert "node events, XIDs or logs explain" in done.stdout
+    assert "explained by node events, XIDs or logs" in done.stdout

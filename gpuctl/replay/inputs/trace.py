@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.notes import listed, literal, note, together
+from gpuctl.core.notes import listed, literal, note
 from gpuctl.core.states import State
 from gpuctl.core.storable_text import agreeing
 from gpuctl.core.suggestions import check_queues
@@ -36,6 +36,7 @@ from gpuctl.replay.inputs.trace_rows import (
     read_rows,
     starts,
     why_failed,
+    without_interruptions,
 )
 from gpuctl.replay.inputs.transforms import take
 from gpuctl.replay.models.records import Cluster, Workload
@@ -119,7 +120,7 @@ def read_trace(
     trace, uneven = of_containers(read_rows(store, cluster_name, NO_QUEUE))
     trace, resized = of_resized(trace)
     cpu_too = resources != GPUS_ONLY
-    trace, spared = _without_lost_nodes(trace, interrupted) if failing else (trace, [])
+    trace, spared = without_interruptions(trace, interrupted) if failing else (trace, [])
     rows, segments, notes = _jobs(trace, work, cpu_jobs=cpu_too)
     machines, machine_notes = _machines(trace, cpu_nodes=cpu_too)
     origin_c = math.floor(rows["submit_c"][0])
@@ -138,38 +139,6 @@ def read_trace(
             if not workload.size:
                 raise InputError(f"{trace.name}: every job is larger than the nodes that the log names")
     return workload, cluster
-
-
-def _without_lost_nodes(trace: Rows, interrupted: pl.DataFrame | None) -> tuple[Rows, list[Note]]:
-    """The trace as if infrastructure had ended no attempt: such an attempt counts as preempted, and its work goes on.
-
-    Otherwise these failures would count twice: as recorded, and among those of the replay.
-    """
-    lost = trace.attempts.filter(pl.col("state") == State.NODE_FAIL).select("job", "attempt")
-    nodes = lost.height
-    if interrupted is not None:
-        named = interrupted.rename({"job": "name"}).join(trace.jobs.select("job", "name"), on="name")
-        named = named.select(pl.col(name).cast(trace.attempts.schema[name]) for name in ("job", "attempt"))
-        lost = pl.concat([lost, named]).unique(maintain_order=True)
-    hit = trace.attempts.select("job", "attempt").join(
-        lost.with_columns(hit=pl.lit(value=True)), on=["job", "attempt"], how="left", maintain_order="left"
-    )["hit"]
-    spared = pl.when(hit.fill_null(value=False)).then(pl.lit(State.PREEMPTED.value))
-    kind = trace.attempts.schema["state"]
-    others = lost.height - nodes
-    causes = [
-        note("{nodes:,} whose node was lost", nodes=nodes),
-        *([note("{others:,} that node events, XIDs or logs explain", others=others)] if others else []),
-    ]
-    text = note(
-        "{count:,} attempt{count||s} that infrastructure ended ({causes}): {count|its work goes|their work goes} on "
-        "after {count|it|them}, as nodes fail in the replay itself",
-        count=lost.height,
-        causes=together(", ", causes),
-    )
-    state = spared.otherwise(pl.col("state").cast(pl.String)).cast(kind).alias("state")
-    notes = [text] if lost.height else []
-    return dataclasses.replace(trace, attempts=trace.attempts.with_columns(state)), notes
 
 
 def _jobs(trace: Rows, work: Work, *, cpu_jobs: bool) -> tuple[pl.DataFrame, pl.DataFrame, list[Note]]:

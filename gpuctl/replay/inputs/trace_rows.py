@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from gpuctl.core.notes import note
+from gpuctl.core.notes import note, together
+from gpuctl.core.states import State
 from gpuctl.joblogs.retry_prospects import may_pass, where_it_shows
 from gpuctl.joblogs.table import NO_SIGNATURE
 from gpuctl.replay.inputs.check import circular
@@ -351,6 +352,38 @@ def dependencies(trace: Rows, rows: pl.DataFrame) -> tuple[Ints, Floats | None, 
     think = np.zeros(rows.height)
     np.maximum.at(think, depends[acyclic, 0], edges["think_s"].to_numpy()[acyclic])
     return depends[acyclic], think, notes
+
+
+def without_interruptions(trace: Rows, interrupted: pl.DataFrame | None) -> tuple[Rows, list[Note]]:
+    """The trace as if infrastructure had ended no attempt: such an attempt counts as preempted, and its work goes on.
+
+    Otherwise these failures would count twice: as recorded, and among those of the replay.
+    """
+    lost = trace.attempts.filter(pl.col("state") == State.NODE_FAIL).select("job", "attempt")
+    nodes = lost.height
+    if interrupted is not None:
+        named = interrupted.rename({"job": "name"}).join(trace.jobs.select("job", "name"), on="name")
+        named = named.select(pl.col(name).cast(trace.attempts.schema[name]) for name in ("job", "attempt"))
+        lost = pl.concat([lost, named]).unique(maintain_order=True)
+    hit = trace.attempts.select("job", "attempt").join(
+        lost.with_columns(hit=pl.lit(value=True)), on=["job", "attempt"], how="left", maintain_order="left"
+    )["hit"]
+    spared = pl.when(hit.fill_null(value=False)).then(pl.lit(State.PREEMPTED.value))
+    kind = trace.attempts.schema["state"]
+    others = lost.height - nodes
+    causes = [
+        note("{nodes:,} lost {nodes|its node|their nodes}", nodes=nodes),
+        *([note("{others:,} {others|is|are} explained by node events, XIDs or logs", others=others)] if others else []),
+    ]
+    text = note(
+        "{count:,} attempt{count||s} that infrastructure ended ({causes}): {count|its work goes|their work goes} on "
+        "after {count|it|them}, as nodes fail in the replay itself",
+        count=lost.height,
+        causes=together(", ", causes),
+    )
+    state = spared.otherwise(pl.col("state").cast(pl.String)).cast(kind).alias("state")
+    notes = [text] if lost.height else []
+    return replace(trace, attempts=trace.attempts.with_columns(state)), notes
 
 
 def why_failed(rows: pl.DataFrame, segments: pl.DataFrame, failed_attempts: pl.DataFrame) -> Failures:

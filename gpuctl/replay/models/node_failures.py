@@ -390,7 +390,7 @@ def _text(options: FailureOptions, rate: float) -> dict[str, Note]:
     if options.lemons:
         share, _, times = options.lemons.partition(":")
         found["lemon nodes"] = note(
-            "share {share} of the nodes, drawn from the seed, {times} times the failures",
+            "share {share} of the nodes, drawn from the seed: rate x {times}",
             share=NamedValue("value", share),
             times=NamedValue("value", times or number(LEMON_TIMES)),
         )
