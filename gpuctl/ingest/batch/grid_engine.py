@@ -150,7 +150,7 @@ def _stated(text: str) -> str | None:
 
 
 def _whole(text: str, name: str) -> int:
-    if not _WHOLE.fullmatch(text):
+    if not (text.isdigit() and text.isascii() and len(text) < 18) and not _WHOLE.fullmatch(text):
         raise RowError(f"{name} is not a whole number")
     return int(text)
 

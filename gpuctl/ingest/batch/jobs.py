@@ -24,6 +24,7 @@ FACTS = (
     *("gpus", "gpu_type", "mem_mb", "time_limit_s", "priority"),
 )
 """Columns of ``jobs`` that records of any kind may show."""
+_NO_FACTS = dict.fromkeys(FACTS)
 RUN = (
     *("start_ts", "end_ts", "state", "source_state", "gpus", "servers", "exit_code", "exit_signal", "reason", "cpu_s"),
     "quirks",
@@ -66,7 +67,7 @@ class Job:
     def known(self, facts: dict[str, Any], *, later: bool = True) -> None:
         """Add facts; those of a later record count before the ones there are."""
         known = {name: value for name, value in facts.items() if value is not None}
-        self.facts = {**self.facts, **known} if later else {**known, **self.facts}
+        self.facts = known if not self.facts else {**self.facts, **known} if later else {**known, **self.facts}
 
     def add(self, older: Job) -> bool:
         """Add the store's facts of this job; return whether anything here is new.
@@ -106,7 +107,7 @@ def when(run: dict[str, Any]) -> float:
 
 def rows(name: str, job: Job) -> tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the row of a job, and those of its attempts and placements."""
-    runs = sorted(job.runs.values(), key=when)
+    runs = [*job.runs.values()] if len(job.runs) < 2 else sorted(job.runs.values(), key=when)
     back = bool(runs) and runs[-1]["reason"] == REQUEUED and (not job.final or job.last is not None)
     if not runs or back:
         state, end, reason = job.last or (State.PENDING.value, None, None)
@@ -125,7 +126,8 @@ def rows(name: str, job: Job) -> tuple[dict[str, Any], list[dict[str, Any]], lis
     start, last = (starts[0] if starts else None), attempts[-1]
     lengths = [attempt["run_s"] for attempt in attempts if attempt["run_s"] is not None]
     row = {
-        **{fact: job.facts.get(fact) for fact in FACTS},
+        **_NO_FACTS,
+        **job.facts,
         **{key: last[key] for key in ("end_ts", "state", "source_state", "exit_code", "exit_signal", "reason")},
         "job": name,
         "start_ts": start,
@@ -151,7 +153,8 @@ def _attempt(  # noqa: PLR0917 - a run and what is around it
 ) -> dict[str, Any]:
     start, end, state = run["start_ts"], run["end_ts"], run["state"]
     quirks = [*run["quirks"]]
-    released = None if state in OPEN else end if start is None or end is None else max(start, end)
+    # of a run whose end is unknown no GPUs count as held, as data_quality says
+    released = None if state in OPEN else max((at for at in (start, end) if at is not None), default=None)
     if after is not None and state in OPEN:
         state, released = State.UNKNOWN.value, after["start_ts"]
         quirks.append("no_end")

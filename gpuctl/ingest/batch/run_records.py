@@ -267,4 +267,5 @@ def _lacks(run: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def _newest(job: Job) -> dict[str, Any] | None:
-    return max(job.runs.values(), key=when, default=None)
+    runs = job.runs.values()
+    return next(iter(runs)) if len(runs) == 1 else max(runs, key=when, default=None)

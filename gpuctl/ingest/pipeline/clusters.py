@@ -26,7 +26,10 @@ GAP_S = 30 * A_DAY_S
 """A longer time without anything, longer also than all that the sources cover, is no pause of one cluster's logs."""
 SIZE_RATIO = 100
 """Fewer than one job in so many is a handful with odd times, and no other cluster."""
-NAMES = {"philly": "Philly", "slurm": "Slurm", "yarn": "YARN"}
+NAMES = {
+    "philly": "Philly", "slurm": "Slurm", "yarn": "YARN", "lsf": "LSF", "sge": "Grid Engine", "htcondor": "HTCondor",
+    "pbs": "PBS", "torque": "PBS",
+}  # fmt: skip
 _ANYBODYS = frozenset({"gpu_samples", "host_util", "machines", "job_outputs", "job_logs", "progress"})
 """Telemetry, lists of nodes and what jobs print may come with the logs of any scheduler."""
 _SHOWN = 3
@@ -77,10 +80,10 @@ def check_schedulers(
     for fmt, path in (*stored, *here):
         scheduler = scheduler_of(fmt)
         if scheduler is not None:
-            groups.setdefault(scheduler, []).append(path)
+            groups.setdefault(NAMES[scheduler], []).append(path)
     if len(groups) < 2:
         return
-    lines = [f"  {NAMES[name]}: {_some(paths)}" for name, paths in sorted(groups.items())]
+    lines = [f"  {name}: {_some(paths)}" for name, paths in sorted(groups.items())]
     raise InputError(
         "\n".join([f"logs of {len(groups)} schedulers are not one cluster, {cluster}:", *lines]),
         hint="load each by itself into one store, with a name of its own: gpuctl ingest PATH --db FILE --cluster NAME; "

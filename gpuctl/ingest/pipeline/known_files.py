@@ -30,7 +30,7 @@ def _sign(pattern: str) -> re.Pattern[bytes]:
     return re.compile(pattern.encode())
 
 
-_LSF = "the accounting file lsb.acct (LSB_SHAREDIR/CLUSTER/logdir), and for what waits and runs bjobs -json"
+_LSF = "the accounting file lsb.acct (LSB_SHAREDIR/CLUSTER/logdir), which has every job that ended"
 _SGE = "the accounting file ($SGE_ROOT/$SGE_CELL/common/accounting or accounting.jsonl)"
 _CONDOR = "condor_history -json, condor_history -epochs -json, and for what waits and runs condor_q -json"
 _PBS = "the accounting log (server_priv/accounting), and for what waits and runs qstat -f -F json"
@@ -57,6 +57,10 @@ KNOWN = (
     Known(
         "the screen of bhist, bjobs -l or bacct -l", _LSF, _sign(r"(?m)^Job <\d+(?:\[\d+\])?>, "),
         b"\nJob <101>, Job Name <fit>, User <eve>, Project <vision>, Command <run>\n",
+    ),
+    Known(
+        "bjobs -json, whose times have no year and no seconds", _LSF, _sign(r'"COMMAND"\s?:\s?"bjobs"'),
+        b'{"COMMAND":"bjobs","JOBS":1,"RECORDS":[{"JOBID":"101","STAT":"RUN","SUBMIT_TIME":"Jan 15 08:00"}]}',
     ),
     Known(
         "the table of bjobs", _LSF, _sign(r"(?m)\A\s*JOBID +USER +STAT +QUEUE"),

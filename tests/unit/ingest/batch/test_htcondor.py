@@ -46,6 +46,9 @@ def test_the_three_encodings_give_what_was_worked_out_by_hand(tmp_path: Path, na
         ("401.0", 0, "n1", 2, False), ("407.0", 0, "n3", 1, False),
     ]  # fmt: skip
     assert ask(store, "SELECT job, after_job FROM job_dependencies") == [("411.0", "410.0")]
+    # the first run of three: nothing counts as held, as nobody knows until when
+    held = "SELECT epoch(released_ts)::BIGINT - 1800000000 FROM attempts WHERE job = '403.0' ORDER BY attempt"
+    assert ask(store, held) == [(70,), (700,), (900,)]
     own = "SELECT \"user\", account, queue, name, mem_mb, epoch(submit_ts)::BIGINT FROM jobs WHERE job = '401.0'"
     assert ask(store, own) == [("eve", "vision", "vision", "fit.sh", 4096, T0)]
 
