@@ -26,7 +26,7 @@ _NOT_READ_SHOWN = 20
 
 @dataclass(frozen=True)
 class Settings:
-    """The options that stand before the command; as a `gpuctl.services.frontend.Frontend`, prints what services tell.
+    """The options that stand before the command; also where services report to (`gpuctl.services.frontend.Frontend`).
 
     Attributes:
         json: results as JSON.

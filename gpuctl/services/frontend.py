@@ -1,4 +1,4 @@
-"""What a service tells its caller while it works: the command line prints it, the library shows progress alone."""
+"""Progress and messages of a service at work: the command line prints them, the library shows progress and faults."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class Progress(Protocol):
         """Be at `done` of `total` steps."""
 
     def tell(self, text: str) -> None:
-        """Say, in a line that stays, what goes on for some time now."""
+        """Announce, in a line that stays, a step that takes some time."""
 
 
 class Frontend(Protocol):
-    """What a service reports to."""
+    """Where a service shows its progress and sends its messages."""
 
     def progress(self, *, steps: bool = True) -> AbstractContextManager[Progress]:
         """Show the progress of some work, in steps or else in bytes."""
 
     def tell(self, text: str, *, fault: bool = False) -> None:
-        """Tell the user something: a fault of the input, or what is only good to know."""
+        """Send a message to the user: a fault of the input, or something that is only good to know."""
 
     def loaded(self, report: IngestReport, store: Path, *, brief: bool = False) -> None:
         """Report what became of each log; if nothing was loaded, raise an error.

@@ -82,7 +82,7 @@ def opened(
         paths: logs, or one store.
         db: the store that logs are read into; None for a temporary one, which is gone at the end.
         logs: how logs are read; which cluster of a store, or what to call that of the logs.
-        frontend: is shown the progress, and told what became of the logs.
+        frontend: receives the progress, and a report on the logs.
         doing: what is to be done with the rows, a verb for messages.
         cumulative: the bytes of traffic CSVs are counters.
         site: where jobs' own output is, and the user's own tables of what to look for in it.
@@ -151,8 +151,8 @@ def rows_of(
         paths: as for `opened`, like `db`, `logs`, `frontend`, `doing` and `site`.
         db: the store that logs are read into.
         logs: how logs are read.
-        frontend: is shown the progress.
-        read: reads it, of the cluster of that name; None: the only one.
+        frontend: receives progress and messages.
+        read: reads the rows of the cluster of that name; None: of the only one.
         expected: what to name instead of a path that does not exist, for the hint.
         doing: a verb for messages.
         site: how files are read.
@@ -209,8 +209,8 @@ def ingest(
         store: the trace store.
         cluster: what to call the cluster; None: derived from the first path.
         how: how logs are read (`reading`).
-        frontend: is told what is worth knowing.
-        progress: is shown how far it is.
+        frontend: receives messages.
+        progress: receives the progress.
         figures: how figures of GPU use are made.
         more: of `gpuctl.ingest.pipeline.load.ingest`.
 

@@ -45,7 +45,7 @@ class RuntimeOptions:
 
 
 def predict_runtime(request: RuntimeOptions, frontend: Frontend, command: str) -> tuple[Analysis, bool]:
-    """Predict the run times of the jobs that the inputs name; also tells whether some input could not be read.
+    """Predict the run times of the jobs that the inputs name; also return whether some input could not be read.
 
     Raises:
         UsageError: nothing to predict is named.
@@ -218,7 +218,7 @@ def _jobs(
 
 
 def _fell_short(opening: Opened, paths: Sequence[Path], frontend: Frontend) -> bool:
-    """Whether something that was named gave no row, or could not be read; what was not told yet is told."""
+    """Whether a file that was named has no row, or could not be read; report those that have only a header."""
     from gpuctl.ingest.read.files import clean
 
     if opening.report is None:

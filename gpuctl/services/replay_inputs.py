@@ -90,7 +90,7 @@ def read(
         inputs: the options that say what is replayed on what.
         wanted: which of the jobs; the others are as if they had never been submitted.
         rules: those of speeds, run times and resources.
-        frontend: is shown the progress, and told what became of logs.
+        frontend: receives the progress, and a report on logs.
         slurm_conf: files of Slurm's configuration.
         names: the policies with their parameters: some go by why attempts failed, which takes longer to find out.
         quotas: GPUs of queues of a trace, where --quotas does not say them.

@@ -96,7 +96,7 @@ def compare(ready: Prepared, outcomes: list[Outcome], frontend: Frontend, *, wan
     Args:
         ready: what was replayed.
         outcomes: what came out.
-        frontend: is shown the progress.
+        frontend: receives progress and messages.
         wanted: whether changes are to be compared with their absence, besides what the options say.
     """
     plan = ready.plan

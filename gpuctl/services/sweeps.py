@@ -47,7 +47,7 @@ def sweep(
 
     Args:
         ready: what is replayed.
-        frontend: is shown the progress.
+        frontend: receives progress and messages.
         engine: where the replays run.
         command: for the record.
         cells: keeps each replay that is done; None: nothing is kept.

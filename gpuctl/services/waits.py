@@ -60,7 +60,7 @@ class Queue:
 def train_wait(
     source: Source, place: Path, test_share: float, frontend: Frontend, command: str
 ) -> tuple[Analysis, bool]:
-    """Learn waits, save the model, and say how forecasts fare; also tells whether some input could not be read."""
+    """Learn waits, save the model, and score its forecasts; also return whether some input could not be read."""
     from gpuctl.waits import learn, tables, wait_model_folder
 
     (log, _), sources, failed = _read(source, frontend)
@@ -85,7 +85,7 @@ def predict_wait(
         source: of the accounting, and of the queue of now.
         place: of the model.
         request: the jobs; None: all that wait.
-        frontend: is shown the progress, and told of faults.
+        frontend: receives progress and messages.
         command: the command line.
         slurm_conf: files of the site's configuration, for all that wait; empty: the model's order, on all nodes.
 
@@ -141,7 +141,7 @@ def predict_wait(
 
 
 def _queue(queue: Queue | None) -> Snapshot | None:
-    """The queue of now, with the nodes where they are told."""
+    """The queue of now, with its nodes if they are known."""
     if queue is None:
         return None
     import time
