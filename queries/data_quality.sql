@@ -63,6 +63,7 @@ WITH known(rank, level, quirk, finding, treatment) AS (
         (77, 'job', 'start_is_admission', 'jobs of which only the admission is known, not when their pods were ready', 'the admission is their start'),
         (78, 'job', 'earlier_attempts_lost', 'jobs that ran before, of which the source keeps not all times', 'earlier attempts are missing: record kubectl get -w --output-watch-events (Kueue), load condor_history -epochs, too (HTCondor)'),
         (78, 'job', 'id_reused', 'jobs with the number of an earlier job: the scheduler began to count anew', 'the time of submission is part of their names'),
+        (80, 'job', 'soft_deadline', 'jobs with several deadlines, which are worth less and less', 'the first one counts'),
         (79, 'job', 'mig_not_counted', 'jobs that request slices of GPUs (MIG)', 'their slices are in no number of GPUs')
 ),
 seen AS (

@@ -34,6 +34,7 @@ MIGRATIONS = (
     "0014_usage_of_requests.sql",
     "0015_gpu_telemetry.sql",
     "0016_reliability.sql",
+    "0017_deadlines.sql",
 )
 """Applied in order; the schema version is how many have been applied. Never edit one that was released."""
 STORED = {"jobs": "job_rows", "attempts": "attempt_rows"}

@@ -166,6 +166,7 @@ VIEWS: tuple[View, ...] = (
         Field("eligible_ts", _TIME, "when it could start: submission, or the end of a hold or dependency (UTC)"),
         Field("start_ts", _TIME, "first start; NULL: never started (UTC)"),
         Field("end_ts", _TIME, "last end; NULL: not ended (UTC)"),
+        Field("deadline_ts", _TIME, "when it is due; NULL: no deadline, or not stated (UTC)"),
         Field("state", _TEXT, "how it ended, in words that all sources share: completed, failed, killed, running, ..."),
         Field("source_state", _TEXT, "the same as the source has it"),
         Field("gpus", _NUMBER, "GPUs, a MIG instance counts as one; NULL: not known"),

@@ -49,7 +49,7 @@ the classes small to extra large), the batch size per GPU of Sia's workloads, an
 _JOBS = """
     SELECT job, "user", queue, partition, account, name, gpus, cpus, nodes, mem_mb, time_limit_s, state, qos,
            CASE WHEN gpu_type_request IS DISTINCT FROM 'any' THEN gpu_type END AS gpu_type,
-           epoch(submit_ts) AS submit_s, epoch(start_ts) AS start_s, wait_s,
+           epoch(submit_ts) AS submit_s, epoch(start_ts) AS start_s, epoch(deadline_ts) AS deadline_s, wait_s,
            CASE WHEN state = 'killed' AND start_ts IS NULL AND run_sum_s IS NULL
                 THEN epoch(end_ts) - epoch(submit_ts) END AS gave_up_s,
            coalesce(run_sum_s, run_span_s, run_last_s) AS run_s,
@@ -258,7 +258,7 @@ def jobs_csv(trace: Trace, file: BinaryIO) -> WrittenJobs:
     jobs, notes = _whole(trace)
     more = {
         "vc": "queue", "user": "user", "account": "account", "gpu_type": "gpu_type", "qos": "qos",
-        "requested_time": "time_limit_s",
+        "requested_time": "time_limit_s", "deadline": "deadline_s",
     }  # fmt: skip
     there = [pl.col(c).alias(n) for n, c in more.items() if jobs[c].null_count() < jobs.height]
     limit_s = pl.col("time_limit_s").cast(pl.Float64)

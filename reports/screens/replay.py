@@ -52,6 +52,7 @@ def screen(analysis: Analysis, warnings: Sequence[str] = ()) -> Screen:
         _nearness(analysis),
         _recorded(analysis),
         _failures(analysis),
+        _deadlines(policies),
         *(Line("Deferrable", text, lines=3) for text in _deferrable(analysis, warnings)[:2]),
         oracles(policies),
         _caveats(analysis, policies, warnings),
@@ -192,6 +193,17 @@ def _failures(analysis: Analysis) -> Line | None:
         for row in rows(analysis, "replay_failures")
     ]
     return Line("Failures", "; ".join(found), lines=3) if found else None
+
+
+def _deadlines(policies: Sequence[Row]) -> Line | None:
+    """How many deadlines of the input each policy meets, if the input has some."""
+    found = [
+        f"{clipped(row['policy'], 16)} {shown(row['deadlines_met'])} met, {shown(row['deadlines_missed'])} missed"
+        + (f" ({shown(row['deadlines_declined'])} declined)" if row["deadlines_declined"] else "")
+        for row in policies
+        if known(row.get("deadlines")) and row["deadlines"]
+    ]
+    return Line("Deadlines", "; ".join(found), lines=3) if found else None
 
 
 def _nearness(analysis: Analysis) -> Line | None:

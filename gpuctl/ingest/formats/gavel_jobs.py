@@ -3,12 +3,13 @@
 Lines of 12 cells are Shockwave's, with a known run time; of 11 cells the same without it; of 10 cells Gavel's; of 7
 cells those of its folder ``msr``, which Gavel itself no longer reads. Except in Shockwave's, the work is in steps: its
 run time depends on the GPUs and is unknown unless there are ``gavel-speeds``. Seconds count from a start of the file's
-own; a job is named after its place in the file, from 0.
+own; a job is named after its place in the file, from 0. An SLO above 0 is a deadline, as a multiple of the run time
+after submission: it is read where the run time is known, in Shockwave's lines of 12 cells.
 """
 
 from __future__ import annotations
 
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.core.format import Format, Sink
@@ -17,6 +18,9 @@ from gpuctl.ingest.read.streams import peeked
 from gpuctl.ingest.traces import gavel
 from gpuctl.ingest.traces.jobs import Jobs, unrun_jobs
 from gpuctl.ingest.traces.table import Column, JobTable
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _COLUMNS = {
     "job_type": Column("name", needed=True),
@@ -33,14 +37,31 @@ _WIDTHS = {
 }
 
 
+_LATEST_S = 60_000_000_000
+"""Some 1,900 years after submission, far within what a store can keep."""
+_TIMED = {"duration": Column("work_s", "number", needed=True), "SLO": Column("slo", "real")}
+
+
+def _due() -> pl.Expr:
+    import polars as pl
+
+    after = (pl.col("slo") * pl.col("work_s") * 1_000_000).round().cast(pl.Int64, strict=False)
+    return pl.when(pl.col("slo") > 0).then(pl.col("submit_ts") + pl.duration(microseconds=after))
+
+
 def _table(width: int) -> JobTable:
     timed = "duration" in _WIDTHS[width]
     return JobTable(
         what="a trace of Gavel's simulator",
-        columns=_COLUMNS | ({"duration": Column("work_s", "number", needed=True)} if timed else {}),
+        columns=_COLUMNS | (_TIMED if timed else {}),
         names=_WIDTHS[width],
         separator="\t",
-        derive={"job": "cast(line - 1 as varchar)", **unrun_jobs("work_s" if timed else None)},
+        derive={
+            "job": "cast(line - 1 as varchar)",
+            **unrun_jobs("work_s" if timed else None),
+            **({"deadline_ts": _due} if timed else {}),
+        },
+        faults={"SLO x duration is out of range": f"slo * work_s > {_LATEST_S}"} if timed else {},
         quirks={} if timed else {"work_in_steps": "true"},
     )
 
@@ -100,4 +121,5 @@ FORMAT = Format(
     sniff=sniff,
     load=load,
     epoch="relative",
+    parser_version=2,
 )

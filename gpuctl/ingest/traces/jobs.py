@@ -25,7 +25,7 @@ BATCH = 61_440
 JOB_COLUMNS = (
     *("job", "queue", "user", "account", "name", "submit_ts", "start_ts", "end_ts", "state", "source_state", "gpus"),
     *("gpu_type", "nodes", "cpus", "mem_mb", "time_limit_s", "priority", "qos", "reason", "attempts", "wait_s"),
-    *("partition", "run_span_s", "run_sum_s", "run_last_s", "quirks"),
+    *("partition", "run_span_s", "run_sum_s", "run_last_s", "quirks", "deadline_ts"),
 )
 ONCE = {
     **{name: name for name in ("job", "queue", "user", "account", "name", "submit_ts", "start_ts", "end_ts", "state")},
@@ -41,7 +41,7 @@ SHORT = frozenset(
     )
 )
 """Columns of these that ``trace_jobs_short`` has."""
-_MORE = frozenset({"priority", "qos", "reason", "attempts", "run_sum_s", "run_last_s"})
+_MORE = frozenset({"priority", "qos", "reason", "attempts", "run_sum_s", "run_last_s", "deadline_ts"})
 """Jobs with any of these are stored in ``jobs`` and ``attempts``."""
 _ATTEMPT = {
     **{name: name for name in ("job", "attempt", "start_ts", "end_ts", "released_ts", "state", "source_state", "gpus")},

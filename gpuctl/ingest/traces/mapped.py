@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gpuctl.ingest.traces.cells import Kind
 
 NAME = "mapped-csv"
-_TIMES = ("submit_time", "start_time", "end_time")
+_TIMES = ("submit_time", "start_time", "end_time", "deadline")
 _LENGTHS = ("duration", "wait", "requested_time")
 _TEXTS = {
     "job_id": "job", "user": "user", "vc": "queue", "account": "account", "name": "name", "gpu_type": "gpu_type",

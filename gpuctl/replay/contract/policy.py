@@ -152,6 +152,7 @@ class Policy:
         plans: whether it plans ahead with time limits.
         traits: whether it uses the traits of `gpuctl.replay.models.traits`.
         sets: the parameters that set what it `assumes`, by model; they hold in every comparison.
+        own_models: settings of a comparison that it replaces, by the name under which results show them, and by what.
         resources: whether it supports CPUs and memory in addition to GPUs.
         run: its compiled entry function; None: that of policies that are an order of jobs.
         reads: whose configuration files its parameter ``conf`` takes, ``yarn`` or ``slurm``; "" none.
@@ -167,6 +168,7 @@ class Policy:
     plans: ClassVar[bool] = False
     traits: ClassVar[bool] = False
     sets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    own_models: ClassVar[Mapping[str, Note]] = {}
     resources: ClassVar[bool] = False
     run: ClassVar[Loop | None] = None
     reads: ClassVar[str] = ""

@@ -36,6 +36,7 @@ class CompiledProgram:
         reasons: of its decisions, after the engine's own.
         notes: lines for readers of the result.
         tallies: its counters, by name: fields of the single row ``p`` of the first bundle.
+        slow_as_python: even a small replay takes too long as Python.
     """
 
     def __init__(
@@ -45,12 +46,15 @@ class CompiledProgram:
         reasons: tuple[str, ...] = (),
         notes: tuple[Note, ...] = (),
         tallies: Mapping[str, str] | None = None,
+        *,
+        slow_as_python: bool = False,
     ) -> None:
         self.run = run
         self.memory = memory
         self.reasons = reasons
         self.notes = notes
         self.tallies = tallies or {}
+        self.slow_as_python = slow_as_python
 
     @property
     def counts(self) -> dict[str, int]:
@@ -66,7 +70,7 @@ class CompiledProgram:
         # a bundle that occurs twice is also one bundle in the copy
         twins = {id(bundle): bundle.copy() for bundle in self.memory}
         memory = tuple(twins[id(bundle)] for bundle in self.memory)
-        return type(self)(self.run, memory, self.reasons, self.notes, self.tallies)
+        return type(self)(self.run, memory, self.reasons, self.notes, self.tallies, slow_as_python=self.slow_as_python)
 
 
 class Scheduler(Protocol):
@@ -77,6 +81,7 @@ class Scheduler(Protocol):
     predicts: ClassVar[bool]
     resources: ClassVar[bool]
     traits: ClassVar[bool]
+    own_models: ClassVar[Mapping[str, Note]]
     params: dict[str, Any]
 
     def shown_params(self) -> dict[str, Any]:

@@ -122,9 +122,9 @@ class Simulation:
                 hint="gpuctl policies lists the policies that support it",
             )
         self.state: State = build(workload, cluster, settings)
-        self.interpreted = interpreted
         with jit.interpreted(interpreted):
             self.program: Program = policy.program(workload, cluster, settings, self.state)
+        self.interpreted = interpreted and not getattr(self.program, "slow_as_python", False)
         self.never = never_starts(self.state, self.program)
         self.wall_s = 0.0
         self.loaded_gpu_s: float | None = None
@@ -296,7 +296,7 @@ class Simulation:
             policy=self.label,
             params=self.policy.shown_params(),
             oracle=self.policy.oracle and not (self.policy.predicts and self.workload.predicted is not None),
-            settings=self.settings.text(),
+            settings={**self.settings.text(), **self.policy.own_models},
             jobs=jobs,
             attempts=self._attempts(last=last),
             pieces=pieces,

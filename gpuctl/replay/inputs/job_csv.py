@@ -261,9 +261,6 @@ def _numbers(faults: _Faults, least: int) -> pl.DataFrame:
     for column in (*MORE, "think_time", "checkpoint_bytes"):
         if column in present:
             faults.add(pl.col(f"{column} number") < 0, f"{column} is below 0 in {{n}}", column)
-    if "deadline" in present:
-        bad = pl.col("deadline number") <= submit
-        faults.add(bad, "deadline is not after submit_time in {n}", "deadline")
     if "eligible_time" in present:
         eligible = pl.col("eligible_time number")
         before = submit.is_finite() & eligible.is_finite() & (eligible < submit)

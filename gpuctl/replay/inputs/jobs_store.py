@@ -45,6 +45,7 @@ def write_jobs(place: Path, workload: Workload, path: Path) -> str:
             "gpu_type": _names(w.gpu_type, w.gpu_types),
             "submit_ts": submitted,
             "eligible_ts": _instants(w.eligible),
+            "deadline_ts": _instants(np.full(w.size, np.nan) if w.deadline is None else w.deadline),
             "gpus": w.gpus.astype(np.float64),
             "time_limit_s": pl.Series(w.time_limit).fill_nan(None).round().cast(pl.Int64),
             "run_sum_s": w.segment_s,
@@ -76,7 +77,8 @@ def write_jobs(place: Path, workload: Workload, path: Path) -> str:
 
 
 def _instants(seconds: Floats) -> pl.Series:
-    return pl.Series((seconds * _MICROSECONDS).round().astype(np.int64)).cast(pl.Datetime("us", "UTC"))
+    """Instants; null for NaN."""
+    return pl.Series((seconds * _MICROSECONDS).round()).fill_nan(None).cast(pl.Int64).cast(pl.Datetime("us", "UTC"))
 
 
 def _names(numbers: Ints | None, names: Sequence[str], size: int = 0) -> pl.Series:

@@ -349,6 +349,7 @@ def _workload(
         qos=qos if qos_names else None,
         qos_names=qos_names,
         think=think,
+        deadline=None if (due := rows["deadline_c"]).is_null().all() else due.fill_null(math.nan).to_numpy() - origin_c,
         min_nodes=None if (nodes := rows["nodes"]).is_null().all() else nodes.fill_null(0).to_numpy().astype(np.int64),
     )
     return workload, notes

@@ -35,7 +35,8 @@ _JOBS = """
            CASE WHEN gpu_type_request IS DISTINCT FROM 'any' THEN gpu_type END AS gpu_type, account, qos, nodes,
            run_sum_s, run_last_s, run_span_s,
            epoch(timezone($zone, submit_ts)) AS submit_c, epoch(timezone($zone, eligible_ts)) AS eligible_c,
-           epoch(timezone($zone, start_ts)) AS start_c, epoch(timezone($zone, end_ts)) AS end_c
+           epoch(timezone($zone, start_ts)) AS start_c, epoch(timezone($zone, end_ts)) AS end_c,
+           epoch(timezone($zone, deadline_ts)) AS deadline_c
     FROM numbered_jobs WHERE cluster = $cluster
 """
 _ATTEMPTS = """

@@ -118,33 +118,47 @@ class PairTable:
     path: str
     speeds: dict[tuple[str, str], float]
 
-    def rows(self, workload: Workload) -> tuple[Floats, Ints]:
-        """The table for these jobs: speeds, shape (classes, classes), and the class of each job there.
-
-        Raises:
-            InputError: it has no speed of a pair; the message names them.
-        """
+    def rows(self, workload: Workload) -> PairSpeeds:
+        """The table for these jobs; pairs of classes that it lacks have `PACK_SPEED`."""
         classes, row = _classes(workload)
-        table = np.ones((len(classes), len(classes)))
-        missing = []
+        size = len(classes)
+        speed, missing = np.full((size, size), PACK_SPEED), np.zeros((size, size), np.bool_)
         present = np.unique(row).tolist()
         for k in present:
             for other in present:
                 pairs = ((classes[k], classes[other]), (classes[k], ""), ("", classes[other]), ("", ""))
                 found = next((self.speeds[pair] for pair in pairs if pair in self.speeds), None)
                 if found is None:
-                    missing.append(f"{_class(classes[k])} beside {_class(classes[other])}")
+                    missing[k, other] = True
                 else:
-                    table[k, other] = found
-        if missing:
-            more = f" and {len(missing) - SHOWN:,} more" if len(missing) > SHOWN else ""
-            raise InputError(
-                f"has no speed of {', '.join(missing[:SHOWN])}{more}",
-                path=self.path,
-                hint="expected a line for each pair of classes of jobs; an empty cell stands for all classes without "
-                "a line of their own",
-            )
-        return table, row
+                    speed[k, other] = found
+        mean = np.array([self._mean(name) for name in classes])
+        return PairSpeeds(speed, row, mean, int(missing.sum()))
+
+    def _mean(self, name: str) -> float:
+        """Mean speed of the lines that name a class on either side, else of those for all others; NaN: no line."""
+        for own in (name, ""):
+            of = [speed for pair, speed in self.speeds.items() if own in pair]
+            if of:
+                return math.fsum(of) / len(of)
+        return math.nan
+
+
+@dataclass(frozen=True)
+class PairSpeeds:
+    """Speeds of jobs packed with another one, relative to alone, by the classes of both.
+
+    Attributes:
+        speed: (classes, classes).
+        row: (jobs) the class of each job there.
+        mean: (classes) mean speed of the lines of a table with the class on either side; NaN: it has none.
+        assumed: pairs of classes of these jobs that the table lacks.
+    """
+
+    speed: Floats
+    row: Ints
+    mean: Floats
+    assumed: int = 0
 
 
 def _classes(workload: Workload) -> tuple[tuple[str, ...], Ints]:
@@ -311,6 +325,8 @@ class Rates:
         types: factors by class of jobs and GPU type; a gang has that of its slowest type; None: types do not matter.
         row: (jobs) the class of each job there and in `pairs`.
         pairs: (classes, classes) speed of a job packed with another, relative to alone; None: `pack`.
+        pairs_mean: (classes) mean speed of the pairs that the user's table has of each; NaN: it has none.
+        pairs_assumed: pairs of classes that it lacks, which have `PACK_SPEED`.
         pairs_text: the model of pairs, for headings.
         by_traits: whether they use `gpuctl.replay.models.traits`.
         by_fewest: the first speed is for the fewest nodes of one rack that can hold the gang, rather than for one node.
@@ -323,6 +339,8 @@ class Rates:
     types: TypeSpeeds | None = None
     row: Ints | None = None
     pairs: Floats | None = None
+    pairs_mean: Floats | None = None
+    pairs_assumed: int = 0
     pairs_text: Note | None = None
     by_traits: bool = False
     by_fewest: bool = False
@@ -374,8 +392,7 @@ def rates(
 
     Raises:
         UsageError: no such model.
-        InputError: a table has no speed of a class on a type, or packed with another class, or 0 where a job of the
-            class ran.
+        InputError: a table has no speed of a class on a type, or 0 where a job of the class ran.
     """
     if isinstance(model, SpreadSpeeds):
         found = _by_spread(model, workload, cluster)
@@ -383,11 +400,20 @@ def rates(
         found = _named(model, workload, cluster) if isinstance(model, str) else _by_type(model, workload, cluster)
     if pairs is None:
         return found
-    speed, row = pairs.rows(workload)
-    text = note(
-        "by class of both as in {table}; with several jobs these are multiplied", table=NamedValue("path", pairs.name)
+    table = pairs.rows(workload)
+    lacks = note(
+        "; {n:,} pair{n||s} of classes that it lacks {n|is|are} assumed: {speed} of the speed alone",
+        n=table.assumed,
+        speed=PACK_SPEED,
     )
-    return replace(found, pairs=speed, row=row, pairs_text=text)
+    text = note(
+        "by class of both as in {table}{lacks}; with several jobs these are multiplied",
+        table=NamedValue("path", pairs.name),
+        lacks=lacks if table.assumed else note(""),
+    )
+    return replace(
+        found, pairs=table.speed, row=table.row, pairs_mean=table.mean, pairs_assumed=table.assumed, pairs_text=text
+    )
 
 
 def _named(name: str, workload: Workload, cluster: Cluster) -> Rates:

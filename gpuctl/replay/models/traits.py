@@ -146,9 +146,15 @@ def deadlines(workload: Workload) -> Floats:
 
 
 def deadline_notes(workload: Workload) -> tuple[Note, ...]:
-    """A note if deadlines are assumed."""
+    """A note if deadlines are assumed, or if some are over before their jobs are submitted."""
     if workload.deadline is not None:
-        return ()
+        late = int((workload.deadline <= workload.submit).sum())
+        text = note(
+            "{late:,} job{late||s} {late|is|are} due at or before {late|its|their} submission, which no policy can "
+            "meet",
+            late=late,
+        )
+        return (text,) if late else ()
     return (
         note(
             "deadlines are assumed, not from the input: submission + run time x u, u from 0.5 to 1.5 by a hash of the "

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from gpuctl.replay.models.traits import LATE_S, deadlines
 from gpuctl.replay.results.timelines import ENDED, NEVER_QUEUED, down_times, idle_despite_wait, left_at, spans, window
 
 if TYPE_CHECKING:
@@ -132,8 +133,26 @@ def summary(outcome: Outcome, workload: Workload, cluster: Cluster, *, warmup: f
         **use(outcome, cluster),
         "goodput_loaded_pct": goodput_loaded(outcome, cluster),
         **fairness(outcome, workload, cluster, warmup=warmup),
+        **met(jobs, workload),
         "instants": outcome.instants,
     }
+
+
+def met(jobs: pl.DataFrame, workload: Workload) -> dict[str, int | None]:
+    """Return how many deadlines of the input some jobs meet; None if it states none: assumed ones do not count.
+
+    Args:
+        jobs: from `counted_jobs`.
+        workload: what was replayed.
+    """
+    names = ("deadlines", "deadlines_met", "deadlines_missed", "deadlines_declined")
+    if workload.deadline is None:
+        return dict.fromkeys(names)
+    by = deadlines(workload)[jobs["row"].to_numpy()]
+    due = jobs.filter(pl.Series(np.isfinite(by))).with_columns(by=by[np.isfinite(by)])
+    in_time = int((due["end_s"] <= due["by"] + LATE_S).sum())
+    declined = int((due["state"] == "rejected").sum())
+    return dict(zip(names, (due.height, in_time, due.height - in_time, declined), strict=True))
 
 
 def by_group(outcome: Outcome, workload: Workload, key: str, *, warmup: float = 0.0) -> pl.DataFrame:

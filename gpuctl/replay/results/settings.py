@@ -218,6 +218,39 @@ def warnings(replays: Replays, *, against_recorded: bool) -> tuple[Note, ...]:
     return tuple(found)
 
 
+_SHARED = ("speed", "preemption overhead", "packed jobs", "placement", "preemption", "time limits")
+"""Settings that decide whether a comparison is fair, as `gpuctl.replay.engine.setup.Settings.text` names them."""
+
+
+def shared_notes(replays: Replays) -> tuple[Note, ...]:
+    """Return what all policies of a comparison have in common, and what some of them have of their own."""
+    outcomes = replays.outcomes
+    if len(outcomes) < 2:
+        return ()
+    same, apart = [], []
+    for name in _SHARED:
+        of: dict[Note, list[str]] = {}
+        for outcome in outcomes:
+            if name in outcome.settings:
+                of.setdefault(outcome.settings[name], []).append(outcome.policy)
+        if len(of) == 1:
+            same.append(note("{name}: {text}", name=literal(name), text=next(iter(of))))
+        elif of:
+            each = [
+                note("{names}: {text}", names=listed("policy", names), text=text)
+                for text, names in sorted(of.items(), key=lambda pair: -len(pair[1]))
+            ]
+            apart.append(note("Not the same, {name}: {each}.", name=literal(name), each=together("; ", each)))
+    text = note(
+        "The same for all {n:,} policies: {size:,} job{size||s}, {nodes}; {same}.",
+        n=len(outcomes),
+        size=replays.workload.size,
+        nodes=nodes_note(replays.cluster),
+        same=together("; ", same),
+    )
+    return (text, *apart)
+
+
 def policy_notes(outcomes: Sequence[Outcome]) -> list[Note]:
     """Return the policies' notes on a replay, each once, with its policies."""
     of: dict[Note, list[str]] = {}

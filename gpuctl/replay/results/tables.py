@@ -25,6 +25,7 @@ from gpuctl.replay.results.settings import (
     oracle_note,
     policy_notes,
     settings,
+    shared_notes,
     span,
     warnings,
     with_distinct_names,
@@ -189,6 +190,7 @@ def _summary(replays: Replays) -> ResultTable:
             "work."
         ),
         *((replays.nearness.text,) if replays.nearness is not None else ()),
+        *shared_notes(replays),
         *oracle_note(replays),
         *replays.workload.notes,
         *replays.cluster.notes,
@@ -204,7 +206,9 @@ def _summary(replays: Replays) -> ResultTable:
 def _with_ends(rows: list[dict[str, Any]]) -> pl.DataFrame:
     # for too few jobs no end is known under any policy: an empty column needs a type
     frame = pl.DataFrame(rows, infer_schema_length=None)
-    return frame.with_columns(pl.col("^wait_(mean|p95)_(low|high)_s$").cast(pl.Float64))
+    return frame.with_columns(
+        pl.col("^wait_(mean|p95)_(low|high)_s$").cast(pl.Float64), pl.col("^deadlines.*$").cast(pl.Int64)
+    )
 
 
 def _grouped(replays: Replays, key: str) -> pl.DataFrame:

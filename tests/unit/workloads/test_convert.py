@@ -6,12 +6,14 @@ import io
 import json
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.ingest.traces import mapped
 from gpuctl.replay.inputs.job_csv import read_jobs
+from gpuctl.replay.inputs.trace import read_trace
 from gpuctl.replay.models.inference import parse_inference
 from gpuctl.store.database import Store
 from gpuctl.workloads import convert
@@ -137,6 +139,27 @@ def test_a_replay_reads_the_csv_of_jobs(tmp_path: Path) -> None:
     assert list(found.gpus) == [1, 2, 3, 4, 5]
     assert found.segment_s.tolist() == [row[0] for row in jobs_of(before, "run_sum_s")]
     assert found.queues == ("vc0", "vc1")
+
+
+def test_deadlines_survive_as_a_csv_and_reach_a_replay(tmp_path: Path) -> None:
+    text = "job_id,submit_time,model_name,ddl,num_gpu,duration\n1,100,a,400.5,1,90\n2,160,a,,1,90\n"
+    before = store_of(tmp_path, "jobs.csv", text)
+    data, _ = written(before, "jobs-csv")
+    (tmp_path / "own.csv").write_bytes(data)
+    given = read_jobs(tmp_path / "own.csv").deadline
+    assert given is not None
+    assert given.tolist() == pytest.approx([400.5, np.nan], nan_ok=True)
+    with Store(before) as store:
+        workload, _ = read_trace(store)
+    # second 0 of a replay is the first submission
+    assert workload.submit.tolist() == [0, 60]
+    assert workload.deadline is not None
+    assert workload.deadline.tolist() == pytest.approx([300.5, np.nan], nan_ok=True)
+    own = mapped.column_mapping(["id=job_id", "at=submit_time", "took=duration", "num=num_gpus", "due=deadline"], [])
+    assert own is not None
+    csv = "id,at,took,num,due\n1,100,90,1,400\n"
+    with Store(store_of(tmp_path, "mine.csv", csv, formats=[mapped.with_map(own)])) as store:
+        assert store.execute("SELECT epoch(deadline_ts) FROM jobs").fetchall() == [(400,)]
 
 
 def test_places_of_philly_stay(tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ from gpuctl.compiled.jit import inner
 NO_COST = 1 << 60
 CYCLES = 3
 """Times that the prices of several groups are adjusted one after the other."""
-HALVINGS = 40
 
 
 class Choice(Bundle):
@@ -42,6 +41,8 @@ class Choice(Bundle):
     room = ints()  # GPUs of each group [groups]
     used = ints()  # GPUs that a choice takes of each group [groups]
     price = floats()  # of a GPU of each group; the next choice begins with these [groups]
+    slope = floats()  # prices of a group's GPUs at which lists want more of them … [options]
+    weight = ints()  # … and how many more [options]
     core = ints()  # the list of each job that is left to decide [jobs]
     pick = ints()  # the option chosen for each of these [jobs]
 
@@ -83,39 +84,69 @@ def _at_prices(c, lists):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _set_price(c, lists, t):  # type: ignore[no-untyped-def]
-    """The least price of a group's GPUs at which they suffice, the other prices as they are."""
-    low, high = 0.0, c.price[t]
-    c.price[t] = high
-    _at_prices(c, lists)
-    # in steps that grow, as prices change little from one round to the next
-    step = 1e-4
-    if c.used[t] <= c.room[t]:
-        while low == 0.0 and step < 1.0:
-            c.price[t] = high * (1.0 - step)
-            _at_prices(c, lists)
-            if c.used[t] > c.room[t]:
-                low = c.price[t]
+def _segments(c, lists, t):  # type: ignore[no-untyped-def]
+    """List the prices of a group's GPUs at which each list wants more of them, and how many more; returns how many.
+
+    The other prices are as they are. A list takes options on the lower hull of GPUs and costs, which begins at the
+    cheapest option without GPUs of the group; the slope of a side is the price at which its end is as good.
+    """
+    size = 0
+    for e in range(lists):
+        gpus, cost = 0, np.inf
+        for o in range(c.first[e], c.first[e + 1]):
+            if c.group[o] != t:
+                cost = min(cost, _reduced(c, o))
+        while True:
+            best, steepest = -1, 0.0
+            for o in range(c.first[e], c.first[e + 1]):
+                if c.group[o] == t and c.gpus[o] > gpus:
+                    slope = (cost - c.cost[o]) / (c.gpus[o] - gpus)
+                    if slope > steepest:
+                        best, steepest = o, slope
+            if best < 0:
+                break
+            c.slope[size] = steepest
+            c.weight[size] = (c.gpus[best] - gpus) * c.jobs_of[e]
+            size += 1
+            gpus, cost = c.gpus[best], float(c.cost[best])
+    return size
+
+
+@inner
+def _swap(c, i, k):  # type: ignore[no-untyped-def]
+    c.slope[i], c.slope[k] = c.slope[k], c.slope[i]
+    c.weight[i], c.weight[k] = c.weight[k], c.weight[i]
+
+
+@inner
+def _threshold(c, size, room):  # type: ignore[no-untyped-def]
+    """The least price above which lists want no more GPUs than there are; 0: there are enough."""
+    first, last = 0, size
+    while first < last:
+        # those above the pivot come first, then those at it
+        pivot = c.slope[(first + last) // 2]
+        above, same, at = first, last, first
+        more, equal = 0, 0
+        while at < same:
+            if c.slope[at] > pivot:
+                more += c.weight[at]
+                _swap(c, at, above)
+                above += 1
+                at += 1
+            elif c.slope[at] < pivot:
+                same -= 1
+                _swap(c, at, same)
             else:
-                high = c.price[t]
-            step *= 8.0
-    else:
-        while c.used[t] > c.room[t] and high < NO_COST:
-            low = high
-            high = max(high * (1.0 + step), 1.0)
-            c.price[t] = high
-            _at_prices(c, lists)
-            step *= 8.0
-    for _ in range(HALVINGS):
-        if high - low <= 1e-5 * high:
-            break
-        c.price[t] = 0.5 * (low + high)
-        _at_prices(c, lists)
-        if c.used[t] > c.room[t]:
-            low = c.price[t]
+                equal += c.weight[at]
+                at += 1
+        if more > room:
+            last = above
+        elif more + equal > room:
+            return pivot
         else:
-            high = c.price[t]
-    c.price[t] = high
+            room -= more + equal
+            first = same
+    return 0.0
 
 
 @inner
@@ -124,7 +155,8 @@ def _prices(c, lists):  # type: ignore[no-untyped-def]
     groups = c.room.size
     for _ in range(CYCLES if groups > 1 else 1):
         for t in range(groups):
-            _set_price(c, lists, t)
+            # just above, so that who is indifferent takes less
+            c.price[t] = _threshold(c, _segments(c, lists, t), c.room[t]) * (1.0 + 1e-9)
     return _at_prices(c, lists)
 
 

@@ -17,10 +17,13 @@ from gpuctl.replay.order.order import rest_of
 from gpuctl.replay.policies.elastic import common
 from gpuctl.replay.policies.goodput import goodput_kernel
 from gpuctl.replay.policies.goodput.choice_kernel import Choice
-from gpuctl.replay.policies.goodput.goodput_kernel import MOST_GPUS
 from gpuctl.replay.policies.goodput.model import TENTHS, App, apps_of, counts, nodes_of, read_apps, reference
+from gpuctl.replay.policies.goodput.options_kernel import MOST_GPUS, POOL
+from gpuctl.replay.policies.goodput.search_kernel import POPULATION, SEARCH, Search
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from gpuctl.compiled.jit import Loop
@@ -43,6 +46,13 @@ class _Goodput(Policy):
     oracle = True
     preempts = True
     run: ClassVar[Loop | None] = goodput_kernel.run
+    own_models: ClassVar[Mapping[str, Note]] = {
+        "speed": note(
+            "the policy's own: goodput of each application on each GPU type and number of GPUs, at which a job alone "
+            "on its gang takes its run time"
+        ),
+        "preemption overhead": note("the policy's own: its restart time at every start and change"),
+    }
     kind: ClassVar[dict[str, float]]
 
     def seconds(self, app: App) -> tuple[float, float]:
@@ -95,16 +105,36 @@ class _Goodput(Policy):
             size_of=keys,
             before=size,
             after=size,
+            place=np.full(keys, -1),
+            made=POOL,
+            listed=POOL,
+            in_group=POOL * most,
+            of_gpus=POOL * most,
+            gain=POOL * most,
+            power=POOL * most,
+            plain=POOL * most,
         )
         some, each = size * most, groups.size.size
         choice = Choice(
             first=size + 1, jobs_of=size, best=size, most=size, sure=size, take=size, twin=size, group=some, gpus=some,
-            cost=some, open=some, many=some, room=each, used=each, price=each, core=size, pick=size,
+            cost=some, open=some, many=some, room=each, used=each, price=each, slope=some, weight=some, core=size,
+            pick=size,
         )  # fmt: skip
+        genetic = self.params.get("search") == "ga"
+        found = records(1, SEARCH)
+        found.on, found.draw = genetic, 1 + settings.seed % (2**31 - 2)
+        shape = (2 * POPULATION, size) if genetic else (1, 1)
+        search = Search(
+            p=found, kept=shape, option=shape, cost=shape[0], order=shape[0], now=size, nothing=size, free=each
+        )
         state.g.span = self.params["interval"]
         state.g.paced = 1
         return CompiledProgram(
-            goodput_kernel.run, (memory, choice), goodput_kernel.GOODPUT_REASONS, self._notes(workload, derived, groups)
+            goodput_kernel.run,
+            (memory, choice, search),
+            goodput_kernel.GOODPUT_REASONS,
+            self._notes(workload, derived, groups),
+            slow_as_python=genetic,
         )
 
     def _about(self, workload: Workload, state: State, known: dict[str, App], names: list[str], groups: _Groups) -> Any:
@@ -194,6 +224,8 @@ class Pollux(_Goodput):
     parameters = (
         INTERVAL,
         Parameter("restart", 30.0, "seconds that a start or change holds GPUs without progress"),
+        Parameter("search", "exact", "how numbers of GPUs are chosen: exact, the best sum of costs; ga, a genetic "
+                  "search like its authors', from --seed", ("exact", "ga")),
         EXPLORE, APPS, NOISE,
     )  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuctl.compiled.bundles import Bundle, floats, ints, rows
+from gpuctl.compiled.bundles import Bundle, array_of, floats, ints, rows
 from gpuctl.compiled.jit import compiled, inner
 from gpuctl.replay.engine.checkpoint_kernel import reload_cost
 from gpuctl.replay.engine.crowd_kernel import set_turn
@@ -15,12 +15,11 @@ from gpuctl.replay.engine.reasons import REASONS
 from gpuctl.replay.engine.reshuffle_kernel import drop, is_there, lift, lower, relocate
 from gpuctl.replay.engine.state import D_START, FINISHED, REJECTED, RUNNING
 from gpuctl.replay.policies.goodput.choice_kernel import exactly, join, narrow
+from gpuctl.replay.policies.goodput.options_kernel import key_of, options
+from gpuctl.replay.policies.goodput.search_kernel import search
 
 R_BEST, R_NONE = len(REASONS), len(REASONS) + 1
 GOODPUT_REASONS = ("the best choice for all jobs gives it these GPUs", "the best choice for all jobs gives it none")
-MOST_COST = 3000.0
-MOST_GPUS = 64
-"""Of one job."""
 
 GOODPUT = np.dtype(
     [
@@ -28,6 +27,7 @@ GOODPUT = np.dtype(
         ("explore", "i8"),  # a job may have at most twice the GPUs that it has had
         ("line", "i8"),  # jobs in `line`
         ("keys", "i8"),  # keys in `keys`
+        ("made", "i8"),  # keys in `made`
         ("due", "i8"),  # this instant is a round
         ("power", "f8"),
         ("no_alloc", "f8"),
@@ -89,10 +89,19 @@ class Goodput(Bundle):
     size_of = ints()
     before = ints()  # the jobs beside each one, -1: none [jobs]
     after = ints()
+    # options of Sia's jobs by `key`, made when they are first needed
+    place = ints()  # of each key in `listed`; -1: not made
+    made = ints()  # keys whose options are made [POOL]
+    listed = ints()  # how many options each of these has [POOL]
+    in_group = array_of("i4")  # group of each option, the same number of places for each key … [options]
+    of_gpus = array_of("i4")  # … GPUs …
+    gain = floats()  # … goodput for the least one …
+    power = floats()  # … that to the power p …
+    plain = ints()  # … and cost, if it is no change
 
 
 @inner
-def comes(s, job, m, c):  # type: ignore[no-untyped-def]
+def comes(s, job, m, c, g):  # type: ignore[no-untyped-def]
     """A job is in the queue for the first time: it takes its place in line."""
     _line_up(m, job)
 
@@ -152,7 +161,7 @@ def _wait_no_more(m, j):  # type: ignore[no-untyped-def]
 
 
 @inner
-def begins(s, number, m, c):  # type: ignore[no-untyped-def]
+def begins(s, number, m, c, g):  # type: ignore[no-untyped-def]
     """It is time for a round."""
     m.p[0].due = 1
 
@@ -170,89 +179,7 @@ def _look(s, m, j):  # type: ignore[no-untyped-def]
         about.waits = 1
     done = about.whole - m.rest[job.segment] - (job.work - job.done)
     about.tenth = min(max(int(np.floor(10.0 * done / about.whole + 1e-9)), 0), 9)
-    about.key = (about.kind * 10 + about.tenth) * (MOST_GPUS + 1) + _cap(m, j)
-
-
-@inner
-def _factor(s, m, j):  # type: ignore[no-untyped-def]
-    """What a change leaves of a job's goodput, by how often it has been restarted in its life so far."""
-    about = m.about[j]
-    age = s.g[0].now - s.jobs[j].submit
-    if m.p[0].pollux == 0 and age < about.penalty:
-        return 1.0
-    span = age + about.penalty
-    return max(age - max(about.restarts, 0) * about.penalty, 0.0) / span if span > 0 else 0.0
-
-
-@inner
-def _cost(m, gain):  # type: ignore[no-untyped-def]
-    """Cost of an option by its goodput and factor: as Sia, for its job's least; as Pollux, for the fair share."""
-    p = m.p[0]
-    if p.pollux == 1:
-        return np.int64(np.floor(1e6 / (gain + 1e-3) + 0.5))
-    part = MOST_COST if gain <= 0 else min(gain**p.power, MOST_COST)
-    return np.int64(np.floor(100.0 * part + 0.5))
-
-
-@inner
-def _option(c, at, group, gpus, cost):  # type: ignore[no-untyped-def]
-    c.group[at], c.gpus[at], c.cost[at] = group, gpus, cost
-    return at + 1
-
-
-@inner
-def _may_use(s, m, j, group):  # type: ignore[no-untyped-def]
-    return m.about[j].mask >> np.uint64(s.nodes[m.node[m.first_node[group]]].cls) & np.uint64(1) != 0
-
-
-@inner
-def _cap(m, j):  # type: ignore[no-untyped-def]
-    about = m.about[j]
-    return min(about.cap, max(1, 2 * about.most)) if m.p[0].explore == 1 else about.cap
-
-
-@inner
-def _options(s, m, c, j, fair, at):  # type: ignore[no-untyped-def]
-    """List what a job may have, and what each costs, from a place on; returns the place behind them."""
-    p, about = m.p[0], m.about[j]
-    cap = _cap(m, j)
-    held = s.jobs[j].held if about.group >= 0 else 0
-    unit = np.inf
-    if p.pollux == 1:
-        while fair > 1 and m.fair[about.app, fair, about.tenth] <= 0:
-            fair -= 1
-        unit = m.fair[about.app, fair, about.tenth]
-    else:
-        for t in range(m.size.size):
-            if _may_use(s, m, j, t):
-                for k in range(m.count.shape[1]):
-                    if 0 < m.count[t, k] <= cap and m.goodput[about.app, t, k, about.tenth] > 0:
-                        unit = min(unit, m.goodput[about.app, t, k, about.tenth])
-    factor = _factor(s, m, j) if p.pollux == 1 or held > 0 else 1.0
-    none = 10**9 if p.pollux == 1 else np.int64(np.floor(100.0 * p.no_alloc + 0.5))
-    first = at
-    if held > 0:
-        at += 1
-    if p.pollux == 1:
-        at = _option(c, at, -1, 0, none)
-    for t in range(m.size.size):
-        if not _may_use(s, m, j, t):
-            continue
-        for k in range(m.count.shape[1]):
-            gpus = m.count[t, k]
-            there = m.goodput[about.app, t, k, about.tenth]
-            if gpus == 0 or gpus > cap or there <= 0:
-                continue
-            gain = there / unit
-            if p.pollux == 1:
-                gain /= m.size[t]
-            if t == about.group and gpus == held:
-                _option(c, first, t, gpus, _cost(m, gain))
-            else:
-                at = _option(c, at, t, gpus, _cost(m, gain * factor))
-    if p.pollux == 0:
-        at = _option(c, at, -1, 0, none)
-    return at
+    about.key = key_of(m, j)
 
 
 @inner
@@ -297,13 +224,13 @@ def _list_options(s, m, c):  # type: ignore[no-untyped-def]
             about.to_group, about.to_gpus = about.group, s.jobs[j].held
             continue
         m.owner[lists], c.jobs_of[lists], c.first[lists] = j, 1, at
-        at = _options(s, m, c, j, fair, at)
+        at = options(s, m, c, j, fair, at)
         lists += 1
     alone = lists
     for k in range(p.keys):
         key = m.keys[k]
         m.owner[lists], c.jobs_of[lists], c.first[lists] = m.head[key], m.size_of[key], at
-        at = _options(s, m, c, m.head[key], fair, at)
+        at = options(s, m, c, m.head[key], fair, at)
         lists += 1
     c.first[lists] = at
     return alone, lists
@@ -353,7 +280,17 @@ def _to_core(m, c, e, lists, core):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _choose(s, m, c):  # type: ignore[no-untyped-def]
+def _search(s, m, c, g, lists):  # type: ignore[no-untyped-def]
+    """Choose by the genetic search."""
+    for e in range(lists):
+        g.now[e] = 0 if m.about[m.owner[e]].group >= 0 else -1
+    search(g, c, lists, m.owner)
+    for e in range(lists):
+        _give(m, c, m.owner[e], c.best[e], False)
+
+
+@inner
+def _choose(s, m, c, g):  # type: ignore[no-untyped-def]
     """Choose GPUs for all jobs; who is in its restart under Sia keeps what it has."""
     for t in range(m.size.size):
         c.room[t] = 0
@@ -361,6 +298,10 @@ def _choose(s, m, c):  # type: ignore[no-untyped-def]
             c.room[t] += m.size[t] * s.nodes[m.node[k]].up
     _look_at_all(s, m)
     alone, lists = _list_options(s, m, c)
+    if g.p[0].on == 1:
+        if lists > 0:
+            _search(s, m, c, g, lists)
+        return
     narrow(c, lists)
     join(c, alone, lists)
     core = 0
@@ -498,16 +439,16 @@ def _set_speeds(s, m):  # type: ignore[no-untyped-def]
 
 
 @inner
-def decide(s, m, c):  # type: ignore[no-untyped-def]
+def decide(s, m, c, g):  # type: ignore[no-untyped-def]
     """At a round all GPUs are given out again."""
     if m.p[0].due == 1:
         m.p[0].due = 0
-        _choose(s, m, c)
+        _choose(s, m, c, g)
         _place(s, m)
         _set_speeds(s, m)
 
 
 @compiled
-def run(s, m, c, until, steps):  # type: ignore[no-untyped-def]
+def run(s, m, c, g, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants."""
-    return loop(s, (m, c), until, steps, decide=decide, on_submit=comes, on_round=begins)
+    return loop(s, (m, c, g), until, steps, decide=decide, on_submit=comes, on_round=begins)

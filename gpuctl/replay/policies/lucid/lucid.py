@@ -110,6 +110,15 @@ class Lucid(CompiledPolicy):
                     speed=PACK_SPEED,
                 ),
             )
+        if self.params["share"] and settings.rates.pairs_assumed:
+            notes += (
+                note(
+                    "derived, not from --pair-speeds: the speed of {n:,} pair{n||s} of classes that the table lacks, "
+                    "{speed} of that alone",
+                    n=settings.rates.pairs_assumed,
+                    speed=PACK_SPEED,
+                ),
+            )
         return CompiledProgram(lucid_kernel.run, memory, self.reasons, notes)
 
 
@@ -124,14 +133,11 @@ def scores(workload: Workload, settings: Settings) -> Floats:
     """How much each job slows down another one on its GPUs, 0 to 2: given, from pair speeds, or from `util`."""
     util = traits(workload).util
     derived = np.where(util < LIGHT, 0.0, np.where(util < MIDDLING, 1.0, 2.0))
-    pairs, row = settings.rates.pairs, settings.rates.row
-    if pairs is not None and row is not None:
-        known = np.unique(row)
-        table = pairs[np.ix_(known, known)]
-        mean = (table.sum(axis=0) + table.sum(axis=1) - np.diag(table)) / (2 * known.size - 1)
-        by_class = np.zeros(len(pairs))
-        by_class[known] = np.where(mean >= TINY, 0.0, np.where(mean >= MEDIUM, 1.0, 2.0))
-        derived = by_class[row]
+    means, row = settings.rates.pairs_mean, settings.rates.row
+    if means is not None and row is not None:
+        mean = means[row]
+        of_class = np.where(mean >= TINY, 0.0, np.where(mean >= MEDIUM, 1.0, 2.0))
+        derived = np.where(np.isnan(mean), derived, of_class)
     given = workload.traits.get("sharescore", np.full(workload.size, np.nan))
     return np.where(np.isnan(given), derived, given)
 

@@ -490,6 +490,30 @@ def test_chronus_counts_in_minutes(tmp_path: Path) -> None:
             ]
 
 
+def test_deadlines_of_elasticflow_and_chronus(tmp_path: Path) -> None:
+    """ElasticFlow's are seconds of the file's clock, Chronus's minutes after submission; best effort has none."""
+    texts = {
+        "elasticflow": "job_id,submit_time,model_name,ddl,num_gpu,duration,best_effort\n"
+        "1,100,vgg16,400,1,90,0\n2,100,vgg16,500,1,90,1\n3,100,vgg16,,1,90,0\n",
+        "chronus": "job_id,num_gpu,submit_time,model_name,duration,expect_time_list,expect_value_list,job_type\n"
+        "1,1,10,vgg16,90,5,10,strict\n2,1,10,vgg16,90,5-6.5-9,10-8-5,soft\n3,1,10,vgg16,90,5,10,best\n"
+        "4,1,10,vgg16,90,,,strict\n5,1,10,vgg16,90,5-x,10-1,soft\n",
+    }
+    sql = "SELECT job, epoch(deadline_ts), quirks FROM jobs ORDER BY job"
+    found = {}
+    for name, text in texts.items():
+        with loaded(tmp_path, {f"{name}.csv": text}, f"{name}.duckdb") as store:
+            found[name] = store.execute(sql).fetchall()
+            faults = store.execute("SELECT reason FROM rejects").fetchall()
+    # Shockwave's: a multiple of the run time, below 0 none
+    line = "ResNet-18 (batch size 32)\tpython3 main.py\timage\t--num_steps\t0\t100\t1\tstatic\t1\t{}\t200\t50\n"
+    with loaded(tmp_path, {"slo.trace": line.format("1.5") + line.format("-1.000000")}, "slo.duckdb") as store:
+        assert store.execute(sql).fetchall() == [("0", 350, []), ("1", None, [])]
+    assert found["elasticflow"] == [("1", 400, []), ("2", None, []), ("3", None, [])]
+    assert found["chronus"] == [("1", 900, []), ("2", 900, ["soft_deadline"]), ("3", None, []), ("4", None, [])]
+    assert faults == [("expect_time_list is not minutes with - between them",)]
+
+
 @pytest.mark.parametrize("name", ["batsim-jobs", "batsim-workload"])
 def test_batsims_processors_are_what_the_user_says(tmp_path: Path, name: str) -> None:
     """As those of SWF: cores, GPUs or nodes, each alone."""

@@ -317,7 +317,6 @@ def test_turns_that_cannot_be_are_reported(text: str) -> None:
 @pytest.mark.parametrize(
     ("speeds", "message"),
     [
-        ("lm,vision,.8\n", "has no speed of class 'lm' beside class 'lm'"),
         (",,1\nlm,vision,-1\n", "pairs.csv:3: speed is '-1'"),
         (",,1\n,,1\n", "pairs.csv:3: jobs without a class beside jobs without a class has a second line"),
     ],

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from gpuctl.core.errors import InputError
 from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.inputs.transforms import bootstrap, scale_load
@@ -108,11 +107,34 @@ def test_deadlines_move_with_submissions(tmp_path: Path) -> None:
     assert set(left.tolist()) <= {60, np.inf}
 
 
-def test_a_deadline_before_submission_is_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("policy", ["fifo", "edf", "elasticflow"])
+def test_a_deadline_before_submission_is_missed_and_stated(policy: str, tmp_path: Path) -> None:
     path = tmp_path / "jobs.csv"
-    path.write_text("\n".join([HEAD, "a,100,10,1,100"]))
-    with pytest.raises(InputError, match="deadline is not after submit_time in 1 row: line 2"):
-        read_jobs(path)
+    path.write_text("\n".join([HEAD, "a,100,10,1,100", "b,100,10,1,40", "c,100,10,1,900"]))
+    workload = read_jobs(path)
+    nodes = parse_cluster("pool:4", workload)
+    outcomes = replay(workload, nodes, [(policy, {})], own_speeds=True, processes=1)
+    table = next(t for t in result(outcomes, workload, nodes).tables if t.name == "replay_deadlines")
+    row = table.frame.row(0, named=True)
+    assert (row["deadlines_met"], row["deadlines_missed"]) == (1, 2)
+    assert "2 jobs are due at or before their submission" in str(table.notes[0])
+
+
+def test_the_summary_counts_deadlines_of_the_input(tmp_path: Path) -> None:
+    # under elasticflow b cannot be guaranteed beside a, which was admitted before
+    rows = ["a,0,600,4,4,0,660", "b,1,600,4,4,0,700", "c,2,60,1,1,0,"]
+    (tmp_path / "jobs.csv").write_text("\n".join([ELASTIC, *rows]))
+    found = {}
+    for name, head in (("given", ELASTIC), ("none", ELASTIC.replace("deadline", "other"))):
+        (tmp_path / "jobs.csv").write_text("\n".join([head, *rows]))
+        workload = read_jobs(tmp_path / "jobs.csv")
+        nodes = parse_cluster("pool:4", workload)
+        outcomes = replay(workload, nodes, [("fifo", {}), ("elasticflow", {})], own_speeds=True, processes=1)
+        table = next(t for t in result(outcomes, workload, nodes).tables if t.name == "replay_summary")
+        found[name] = table.frame.select("^deadlines.*$").rows()
+    assert found["given"] == [(2, 1, 1, 0), (2, 1, 1, 1)]
+    # deadlines that a policy assumes are in its own table alone
+    assert found["none"] == [(None, None, None, None)] * 2
 
 
 def test_assumed_deadlines(tmp_path: Path) -> None:

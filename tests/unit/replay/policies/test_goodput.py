@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
+from gpuctl.compiled.bundles import records
+from gpuctl.compiled.jit import compiled
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.replay.policies.goodput import goodput_kernel
+from gpuctl.replay.inputs.clusters import parse_cluster
+from gpuctl.replay.inputs.job_csv import read_jobs
+from gpuctl.replay.policies.goodput import goodput_kernel, options_kernel
 from gpuctl.replay.policies.goodput.choice_kernel import Choice, exactly, join, narrow
 from gpuctl.replay.policies.goodput.model import counts, read_apps, reference
+from gpuctl.replay.policies.goodput.search_kernel import POPULATION, SEARCH, Search, search
+from gpuctl.replay.run import replay
 from tests.unit.replay.policies.test_scores import simulation
 
 if TYPE_CHECKING:
@@ -59,7 +65,7 @@ def chosen(options: Options, room: list[int]) -> list[int]:
         first=np.cumsum([0, *map(len, lists)]), jobs_of=np.array([options.count(each) for each in lists]), best=jobs,
         most=jobs, sure=jobs, take=jobs, twin=jobs, group=np.array([o[0] for o in flat], "i4"),
         gpus=np.array([o[1] for o in flat], "i4"), cost=np.array([o[2] for o in flat]), open=size, many=size,
-        room=np.array(room), used=len(room), price=len(room), core=jobs, pick=jobs,
+        room=np.array(room), used=len(room), price=len(room), slope=size, weight=size, core=jobs, pick=jobs,
     )  # fmt: skip
     narrow(choice, len(lists))
     # lists without GPUs as their last option are not of jobs that wait together
@@ -133,6 +139,71 @@ def test_choices_by_hand() -> None:
     assert chosen([either, either], [1, 1]) == [0, 1]
 
 
+# ---- the genetic search
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_genetic_search_fits_and_is_no_better_than_the_exact_choice(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    room = [int(draw.integers(6, 14)), int(draw.integers(2, 8))]
+    options: Options = []
+    for _ in range(8):
+        some = [(t, g, int(draw.integers(20, 60) * 10 // g)) for t in range(2) for g in (1, 2, 4)]
+        options.append([some[0], (-1, 0, 900), *some[1:]])
+    exact = chosen(options, room)
+    picks = [searched(options, room, other) for other in (seed, seed, seed + 100)]
+    assert picks[0] == picks[1]
+    best = sum(own[k][2] for own, k in zip(options, exact, strict=True))
+    for found in picks:
+        used, cost = [0, 0], 0
+        for own, k in zip(options, found, strict=True):
+            group, gpus, price = own[k]
+            cost += price
+            if group >= 0:
+                used[group] += gpus
+        assert all(a <= b for a, b in zip(used, room, strict=True))
+        # over so few jobs a hundred generations find it or come near
+        assert best <= cost <= 1.05 * best
+
+
+def searched(options: Options, room: list[int], seed: int) -> list[int]:
+    """Which of each job's options the genetic search chooses."""
+    flat = [option for each in options for option in each]
+    jobs, size = len(options), len(flat)
+    choice = Choice(
+        first=np.cumsum([0, *map(len, options)]), jobs_of=np.ones(jobs, np.int64), best=jobs, most=jobs, sure=jobs,
+        take=jobs, twin=jobs, group=np.array([o[0] for o in flat], "i4"), gpus=np.array([o[1] for o in flat], "i4"),
+        cost=np.array([o[2] for o in flat]), open=size, many=size, room=np.array(room), used=len(room),
+        price=len(room), slope=size, weight=size, core=jobs, pick=jobs,
+    )  # fmt: skip
+    p = records(1, SEARCH)
+    p.on, p.draw = 1, seed + 1
+    shape = (2 * POPULATION, jobs)
+    memory = Search(
+        p=p, kept=shape, option=shape, cost=shape[0], order=shape[0], now=np.full(jobs, -1, "i4"), nothing=jobs,
+        free=len(room),
+    )  # fmt: skip
+    find(memory, choice, jobs, np.arange(jobs))
+    return [int(choice.best[e]) - int(choice.first[e]) for e in range(jobs)]
+
+
+@compiled
+def find(memory: Search, choice: Choice, lists: int, owner: Any) -> None:
+    """Run the search, compiled."""
+    search(memory, choice, lists, owner)
+
+
+def test_the_genetic_search_is_the_same_for_the_same_seed(tmp_path: Path) -> None:
+    rows = [HEAD, *(f"j{k},{40 * k},{600 + 90 * k},{1 + k % 3},cifar10" for k in range(8))]
+    (tmp_path / "jobs.csv").write_text("\n".join(rows))
+    workload = read_jobs(tmp_path / "jobs.csv")
+    nodes = parse_cluster("2x4", workload)
+    ga = [("pollux", {"search": "ga"})]
+    ends = [replay(workload, nodes, ga, seed=seed, processes=1)[0].jobs["end_s"].to_list() for seed in (1, 1)]
+    assert ends[0] == ends[1]
+    assert all(end is not None for end in ends[0])
+
+
 # ---- rounds
 
 
@@ -155,10 +226,9 @@ def nodes(path: Path, *parts: tuple[str, int, int]) -> str:
 def test_costs_of_sia(cap: int, wanted: list[int], tmp_path: Path) -> None:
     cluster = nodes(tmp_path / "nodes.toml", ("aws", 1, 4), ("rtx", 1, 8))
     one = simulation(tmp_path / "jobs.csv", "sia", cluster, [HEAD, "a,0,3600,1,cifar10"], explore="false")
-    memory, choice = one.program.memory
+    memory, choice, _ = one.program.memory
     memory.about[0].cap = cap
-    options = getattr(goodput_kernel._options, "py_func", goodput_kernel._options)
-    end = options(one.state, memory, choice, 0, 1, 0)
+    end = options_kernel.options(one.state, memory, choice, 0, 1, 0)
     found = [int(choice.cost[k]) for k in range(end)]
     assert found[-1] == 110
     assert found[:-1] == wanted
@@ -166,15 +236,15 @@ def test_costs_of_sia(cap: int, wanted: list[int], tmp_path: Path) -> None:
 
 def test_what_a_change_leaves_of_sias_goodput(tmp_path: Path) -> None:
     one = simulation(tmp_path / "jobs.csv", "sia", "1x4", [HEAD, "a,0,3600,1,cifar10"])
-    memory, _ = one.program.memory
+    memory, _, _ = one.program.memory
     memory.about[0].penalty = 30
     factors = []
     for age, restarts in ((20, 0), (60, 1)):
         one.state.g[0].now, memory.about[0].restarts = age, restarts
-        factors.append(float(goodput_kernel._factor(one.state, memory, 0)))
+        factors.append(float(options_kernel.factor_of(one.state, memory, 0)))
     assert factors == [1, 30 / 90]
     # 4 times the least goodput as it is, or 6 times after a change: (6 / 3)^-0.5 = 0.71 is dearer, so it stays
-    assert [int(goodput_kernel._cost(memory, gain)) for gain in (4, 6 * factors[1])] == [50, 71]
+    assert [int(options_kernel.cost_of(memory, gain)) for gain in (4, 6 * factors[1])] == [50, 71]
 
 
 @pytest.mark.parametrize(
@@ -187,20 +257,20 @@ def test_what_a_change_leaves_of_sias_goodput(tmp_path: Path) -> None:
 def test_costs_of_pollux(penalty: int, wanted: list[int], tmp_path: Path) -> None:
     # for 2 GPUs, by hand: the speedup is 1, 10^6 / (1 / 4 + 10^-3) = 3984063.7
     one = simulation(tmp_path / "jobs.csv", "pollux", "1x4", [HEAD, "a,0,3600,1,cifar10"], explore="false")
-    memory, choice = one.program.memory
+    memory, choice, _ = one.program.memory
     about = memory.about[0]
     for k, gpus in enumerate((1, 2, 4)):
         memory.goodput[about.app, 0, k, 0] = gpus / (1 + 0.1 * (gpus - 1))
     memory.fair[about.app, 2, 0] = memory.goodput[about.app, 0, 1, 0]
     one.state.g[0].now, about.penalty = 60, penalty
-    end = goodput_kernel._options(one.state, memory, choice, 0, 2, 0)
+    end = options_kernel.options(one.state, memory, choice, 0, 2, 0)
     assert choice.cost[:end].tolist() == wanted
 
 
 def placed(path: Path, free: list[int], moving: dict[int, int]) -> list[tuple[int, int]] | None:
     """The (node, GPUs) of each of these jobs, by the GPUs that it wants, on nodes of 4; None: one finds no place."""
     one = simulation(path, "pollux", "2x4", [HEAD, *(f"{name},0,3600,1,cifar10" for name in "abc")])
-    memory, _ = one.program.memory
+    memory, _, _ = one.program.memory
     one.state.nodes.free = free
     memory.about.to_group = -1
     for k, (job, gpus) in enumerate(moving.items()):

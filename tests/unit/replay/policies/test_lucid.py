@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuctl.core.errors import InputError
+from gpuctl.replay.engine.setup import Settings
 from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
-from gpuctl.replay.models.speed import read_pairs
+from gpuctl.replay.models.preemption_cost import overhead
+from gpuctl.replay.models.speed import rates, read_pairs
+from gpuctl.replay.policies.lucid.lucid import scores
 from gpuctl.replay.run import replay
 
 if TYPE_CHECKING:
@@ -66,6 +69,34 @@ def test_a_pair_speed_that_is_assumed_is_stated(tmp_path: Path) -> None:
     (tmp_path / "pairs.csv").write_text(PAIRS)
     (given,) = replay(workload, nodes, [("lucid", {})], pairs=read_pairs(tmp_path / "pairs.csv"), processes=1)
     assert not any(str(each).startswith(assumed) for each in given.notes)
+
+
+def test_pairs_that_a_table_lacks_run_at_the_assumed_speed(tmp_path: Path) -> None:
+    path, table = tmp_path / "jobs.csv", tmp_path / "pairs.csv"
+    path.write_text("\n".join([HEAD, "a,0,1000,8,a,1,.4,1000", "b,100,300,8,b,1,.4,300"]))
+    table.write_text("job_class,beside,speed\na,a,.9\na,b,.8\n")
+    workload = read_jobs(path)
+    nodes = parse_cluster("1x8", workload)
+    (one,) = replay(workload, nodes, [("lucid", {})], pairs=read_pairs(table), processes=1)
+    # b runs at 0.69 beside a, a at 0.8 beside b: b ends 300 / 0.69 s after 100
+    took = 300 / 0.69
+    assert one.jobs["end_s"].to_list() == pytest.approx([100 + took + 900 - 0.8 * took, 100 + took])
+    assert [str(each) for each in one.notes if "pairs of classes" in str(each)] == [
+        "derived, not from --pair-speeds: the speed of 2 pairs of classes that the table lacks, 0.69 of that alone"
+    ]
+    assert "2 pairs of classes that it lacks are assumed: 0.69" in str(one.settings["packed jobs"])
+
+
+def test_scores_are_means_of_the_lines_that_name_a_class(tmp_path: Path) -> None:
+    # b: .9 and .92, which is 1, though no job is of class x; without a line of its own c is scored by util: .9 is 2
+    rows = [f"{HEAD},util", *(f"{name},0,100,8,{name},,.1,100,.9" for name in ("b", "c"))]
+    (tmp_path / "jobs.csv").write_text("\n".join(rows))
+    (tmp_path / "pairs.csv").write_text("job_class,beside,speed\nb,x,.9\nx,b,.92\n")
+    workload = read_jobs(tmp_path / "jobs.csv")
+    cluster = parse_cluster("1x8", workload)
+    speeds = rates("recorded", workload, cluster, read_pairs(tmp_path / "pairs.csv"))
+    settings = Settings(speeds, overhead("none", workload, cluster))
+    assert scores(workload, settings).tolist() == [1, 2]
 
 
 def test_without_sharing_the_first_that_does_not_fit_blocks(tmp_path: Path) -> None:
