@@ -232,7 +232,7 @@ def shared_notes(replays: Replays) -> tuple[Note, ...]:
         of: dict[Note, list[str]] = {}
         for outcome in outcomes:
             if name in outcome.settings:
-                of.setdefault(outcome.settings[name], []).append(outcome.policy)
+                of.setdefault(untrusted(outcome.settings[name]), []).append(outcome.policy)
         if len(of) == 1:
             same.append(note("{name}: {text}", name=literal(name), text=next(iter(of))))
         elif of:

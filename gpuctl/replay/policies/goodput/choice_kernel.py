@@ -64,6 +64,15 @@ def _fits(c):  # type: ignore[no-untyped-def]
 
 
 @inner
+def _are_free(c):  # type: ignore[no-untyped-def]
+    """All prices are 0."""
+    for t in range(c.price.size):
+        if c.price[t] > 0:
+            return False
+    return True
+
+
+@inner
 def _at_prices(c, lists):  # type: ignore[no-untyped-def]
     """Find the cheapest option of each list, the first of several; returns the bound that follows."""
     c.used[:] = 0
@@ -202,9 +211,18 @@ def _repair(c, lists):  # type: ignore[no-untyped-def]
 
 
 @inner
+def _full(c):  # type: ignore[no-untyped-def]
+    """No GPU is free: at prices from 0 on an option that costs less takes more, so that nobody can have one."""
+    for t in range(c.room.size):
+        if c.used[t] < c.room[t]:
+            return False
+    return True
+
+
+@inner
 def _improve(c, lists):  # type: ignore[no-untyped-def]
     """Let jobs have cheaper options while some fit; returns the sum of costs."""
-    again = True
+    again = not _full(c)
     while again:
         again = False
         for e in range(lists):
@@ -256,25 +274,37 @@ def _prune(c, lists, gap):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _spans(c, core, room, low):  # type: ignore[no-untyped-def]
-    """By job of the core and group, the fewest GPUs that those before it may leave; what nobody can use is cut off.
+def _bounds(c, e, t):  # type: ignore[no-untyped-def]
+    """The fewest and the most GPUs of a group that a job of an open list may have."""
+    least, most = NO_COST, 0
+    for o in range(c.first[e], c.first[e + 1]):
+        if c.open[o] == 1:
+            gpus = c.gpus[o] if c.group[o] == t else 0
+            least, most = min(least, gpus), max(most, gpus)
+    return least, most
+
+
+@inner
+def _spans(c, core, room, low, least):  # type: ignore[no-untyped-def]
+    """By job of the core and group, its fewest GPUs, and the fewest that those before it may leave beyond these.
+
+    Only GPUs beyond everybody's fewest are states; what nobody can use is cut off.
 
     Returns:
         the states of the dynamic program: one for each number of free GPUs in each group.
     """
     groups = c.room.size
-    most = np.zeros(groups, np.int64)
+    most, taken = np.zeros(groups, np.int64), np.zeros(groups, np.int64)
     for i in range(core):
         for t in range(groups):
             low[i, t] = most[t]
-            own = 0
-            for o in range(c.first[c.core[i]], c.first[c.core[i] + 1]):
-                if c.open[o] == 1 and c.group[o] == t:
-                    own = max(own, c.gpus[o])
-            most[t] += own
+            fewest, own = _bounds(c, c.core[i], t)
+            least[i, t] = fewest
+            taken[t] += fewest
+            most[t] += own - fewest
     states = 1
     for t in range(groups):
-        room[t] = min(c.room[t] - c.used[t], most[t])
+        room[t] = min(c.room[t] - c.used[t] - taken[t], most[t])
         states *= room[t] + 1
     for i in range(core):
         for t in range(groups):
@@ -294,7 +324,8 @@ def exactly(c, core):  # type: ignore[no-untyped-def]
     """Pick an open option for each job of the core: costs to go from its last job back, then the first best option."""
     groups = c.room.size
     room, low = np.zeros(groups, np.int64), np.zeros((core, groups), np.int64)
-    states = _spans(c, core, room, low)
+    fewest = np.zeros((core, groups), np.int64)
+    states = _spans(c, core, room, low, fewest)
     table = np.full((core + 1, states), NO_COST)
     table[core, :] = 0
     for i in range(core - 1, -1, -1):
@@ -307,7 +338,7 @@ def exactly(c, core):  # type: ignore[no-untyped-def]
         for o in range(c.first[e], c.first[e + 1]):
             if c.open[o] == 0:
                 continue
-            group, gpus = c.group[o], c.gpus[o]
+            group = c.group[o]
             if group < 0:
                 _add(table, i, least, states, c.cost[o], 0)
                 continue
@@ -315,6 +346,7 @@ def exactly(c, core):  # type: ignore[no-untyped-def]
             for t in range(group):
                 step *= room[t] + 1
             block = step * (room[group] + 1)
+            gpus = c.gpus[o] - fewest[i, group]
             for begin in range(least // block * block, states, block):
                 _add(table, i, max(begin + gpus * step, least), begin + block, c.cost[o], gpus * step)
     state = states - 1
@@ -328,9 +360,10 @@ def exactly(c, core):  # type: ignore[no-untyped-def]
                 step = 1
                 for t in range(c.group[o]):
                     step *= room[t] + 1
-                if state // step % (room[c.group[o]] + 1) < c.gpus[o]:
+                gpus = c.gpus[o] - fewest[i, c.group[o]]
+                if state // step % (room[c.group[o]] + 1) < gpus:
                     continue
-                shift = c.gpus[o] * step
+                shift = gpus * step
             if c.cost[o] + table[i + 1, state - shift] == table[i, state]:
                 c.pick[i] = o
                 state -= shift
@@ -343,31 +376,15 @@ def narrow(c, lists):  # type: ignore[no-untyped-def]
 
     A list shared by jobs must end with an option that always fits; any other must have one.
     """
-    prices = c.price.copy()
-    c.price[:] = 0.0
-    _at_prices(c, lists)
-    if _fits(c):
-        return
-    for t in range(prices.size):
-        c.price[t] = prices[t]
     bound = _prices(c, lists)
+    if _are_free(c) and _fits(c):
+        return
     c.many[: c.first[lists]] = 0
     for e in range(lists):
         c.many[c.best[e]] = c.jobs_of[e]
     _repair(c, lists)
     total = _improve(c, lists)
     _prune(c, lists, total - bound + 1e-9 * abs(total) + 1e-6)
-
-
-@inner
-def _bounds(c, e, t):  # type: ignore[no-untyped-def]
-    """The fewest and the most GPUs of a group that a job of an open list may have."""
-    least, most = NO_COST, 0
-    for o in range(c.first[e], c.first[e + 1]):
-        if c.open[o] == 1:
-            gpus = c.gpus[o] if c.group[o] == t else 0
-            least, most = min(least, gpus), max(most, gpus)
-    return least, most
 
 
 @inner
