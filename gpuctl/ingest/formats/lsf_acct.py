@@ -21,6 +21,7 @@ from gpuctl.ingest.read.csv_header import first_line
 
 NAME = "lsf-acct"
 _TYPE = re.compile(rb'"([A-Z][A-Z0-9_]{2,40})" "(\d{1,3}(?:\.\d{1,4})?)" \d{1,12} ')
+_JOB = re.compile(rb'(?m)^"(JOB_FINISH)" "(\d{1,3}(?:\.\d{1,4})?)" \d{9,10} \d{1,10} ')
 _TYPES = frozenset((b"JOB_FINISH", b"JOB_RESIZE", b"EVENT_ADRSV_FINISH"))
 _NOT_A_RECORD = 'not a record of LSF: "TYPE" "VERSION" TIME ...'
 
@@ -49,9 +50,9 @@ def load(stream: BinaryIO, sink: Sink) -> None:
 
 
 def sniff(name: str, head: bytes) -> str | None:
-    """Recognise the first record."""
+    """Recognise the first record; if the beginning is cut off, the first whole record of a job."""
     del name
-    found = _TYPE.match(first_line(head))
+    found = _TYPE.match(first_line(head)) or _JOB.search(head)
     if found is None or found[1] not in _TYPES:
         return None
     return f"a record {found[1].decode()} of LSF {found[2].decode()}"

@@ -104,6 +104,11 @@ def test_a_record_that_is_cut_off_is_rejected_wherever_the_cut_is() -> None:
             finished(whole[:cut])
 
 
+def test_a_file_whose_beginning_is_cut_off_is_recognised(tmp_path: Path) -> None:
+    _, report = load(tmp_path, {"lsb.acct": fixture("lsb.acct")[200:]})
+    assert [(s.format, s.rows_loaded, s.rows_rejected) for s in report.sources] == [("lsf-acct", 12, 1)]
+
+
 def test_rotated_files_that_overlap_give_the_same_as_one(tmp_path: Path) -> None:
     lines = fixture("lsb.acct").splitlines(keepends=True)
     one, _ = load(tmp_path / "one", {"lsb.acct": "".join(lines)})
