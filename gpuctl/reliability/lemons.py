@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 from scipy.special import gammainc, pdtrik
+from scipy.stats import binom
 
 from gpuctl.reliability.intervals import DAY
 from gpuctl.reliability.rates import AGES, MONTH
@@ -35,10 +37,12 @@ def table(facts: Facts) -> pl.DataFrame:
     outages = np.bincount(own["node"].to_numpy(), minlength=size)
     kind = groups(facts)
     tests = [_test(kind, count, days) for count, days in ((failures, facts.busy_days), (outages, facts.up_days))]
-    p = np.concatenate([test[0] for test in tests])
+    gangs = gangs_of(facts)
+    score = failures + gangs.share
+    p = np.concatenate([_with_gangs(kind, failures, facts.busy_days, gangs, tests[0][0]), tests[1][0]])
     # without node events there are no outages to test
     q = adjusted(p).reshape(2, size) if facts.has_events else np.stack([adjusted(p[:size]), np.ones(size)])
-    counts = np.stack([failures, outages])
+    counts = np.stack([score, outages])
     both = p.reshape(2, size)
     best = both.argmin(axis=0)
     flagged = np.any((q <= LEVEL) & (counts >= LEAST), axis=0)
@@ -62,13 +66,14 @@ def table(facts: Facts) -> pl.DataFrame:
     verdict = np.select([flagged, suspect, 3 * expected < 1], ["yes", "suspect", "not enough data"], "no")
     power = _power(tests[1][1], 2 * size) if facts.has_events else _power(expected, size)
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = counts[best, pick] / np.stack([test[1] for test in tests])[best, pick]
+        ratio = np.stack([failures, outages])[best, pick] / np.stack([test[1] for test in tests])[best, pick]
     result = pl.DataFrame(
         {
             "machine": nodes["machine"],
             "gpu_type": nodes["gpu_type"],
             "lemon": verdict,
             "failures": failures,
+            "gang_failures": gangs.share,
             "node_days": facts.busy_days,
             "expected": expected,
             "ratio": pl.Series(ratio).fill_nan(None),
@@ -91,6 +96,84 @@ def table(facts: Facts) -> pl.DataFrame:
         {"yes": 0, "suspect": 1, "no": 2, "not enough data": 3}, return_dtype=pl.Int8
     )
     return result.sort(order, "p", "machine")
+
+
+UNIT = 48
+"""Incidents are counted in parts of one: that of a gang of m nodes counts for round(UNIT / m) parts at each of them."""
+
+
+@dataclass(frozen=True)
+class Gangs:
+    """Incidents that ended a gang and point to none of its nodes.
+
+    Attributes:
+        share: of each node: incidents of its gangs, each divided by the gang's nodes.
+        parts: the same in whole parts of `UNIT`.
+        met: by number of nodes of a gang and GPU type: such incidents, and of each node the chance to be in the gang of
+            one.
+    """
+
+    share: np.ndarray
+    parts: np.ndarray
+    met: dict[tuple[int, str], tuple[int, np.ndarray]]
+
+
+def gangs_of(facts: Facts) -> Gangs:
+    """Collect incidents of gangs whose node nothing shows: without node events most of those by NODE_FAIL."""
+    size = facts.nodes.height
+    share, parts = np.zeros(size), np.zeros(size, np.int64)
+    met: dict[tuple[int, str], tuple[int, np.ndarray]] = {}
+    bare = facts.incidents.filter(pl.col("node").is_null() & pl.col("shared").is_null()).select("incident")
+    ended = facts.attempts.filter(pl.col("width") > 1).join(bare, on="incident", how="semi")
+    ended = ended.sort("incident", "row").unique("incident", keep="first", maintain_order=True)
+    if ended.is_empty():
+        return Gangs(share, parts, met)
+    types = facts.nodes.select(node=pl.int_range(pl.len(), dtype=pl.Int64), type=pl.col("gpu_type").fill_null(""))
+    held = facts.places.join(facts.attempts.filter(pl.col("width") > 1).select("row", "width"), on="row")
+    held = held.join(types, on="node").with_columns(seconds=pl.col("end_s") - pl.col("start_s"))
+    # types fail at rates of their own: gangs of one type alone are compared with each other
+    held = held.filter(pl.col("type").n_unique().over("row") == 1)
+    for (width, gpu_type), part in held.group_by("width", "type", maintain_order=True):
+        of = part.join(ended.select("row"), on="row", how="semi")
+        if of.is_empty():
+            continue
+        m = int(str(width))
+        hit = np.bincount(of["node"].to_numpy(), minlength=size)
+        share += hit / m
+        parts += hit * max(1, round(UNIT / m))
+        seconds = np.bincount(part["node"].to_numpy(), weights=part["seconds"].to_numpy(), minlength=size)
+        chance = np.clip(m * seconds / max(seconds.sum(), 1e-9), 0, 1)
+        met[m, str(gpu_type)] = of["row"].n_unique(), chance
+    return Gangs(share, parts, met)
+
+
+def _with_gangs(kind: pl.Series, failures: np.ndarray, days: np.ndarray, gangs: Gangs, alone: np.ndarray) -> np.ndarray:
+    """The chance of as many incidents or more, those of gangs in parts; `alone`: without these.
+
+    Given how many there are of each size of gang, a node's parts are a sum of binomials: its own incidents by its share
+    of the busy days, those of gangs of m nodes by its share of such gangs' time. The distribution is exact.
+    """
+    p = alone.copy()
+    sums = pl.DataFrame({"kind": kind, "k": failures, "days": days}).with_columns(
+        total=pl.col("k").sum().over("kind"), share=(pl.col("days") / pl.col("days").sum().over("kind")).fill_nan(0.0)
+    )
+    total, own = sums["total"].to_numpy(), sums["share"].to_numpy()
+    for node in np.flatnonzero(gangs.parts > 0).tolist():
+        size = int(failures[node] * UNIT + gangs.parts[node])
+        below = _spread_out(np.eye(1, size)[0], int(total[node]), float(own[node]), UNIT)
+        for (m, _), (count, chance) in gangs.met.items():
+            below = _spread_out(below, count, float(chance[node]), max(1, round(UNIT / m)))
+        p[node] = min(1.0, max(0.0, 1.0 - float(below.sum())))
+    return p
+
+
+def _spread_out(chances: np.ndarray, count: int, share: float, unit: int) -> np.ndarray:
+    """Add a binomial number of events of `unit` parts each to chances of numbers of parts, as far as these go."""
+    some = binom.pmf(np.arange(min(count, (len(chances) - 1) // unit) + 1), count, share)
+    found = np.zeros(len(chances))
+    for k, chance in enumerate(some.tolist()):
+        found[k * unit :] += chance * chances[: len(chances) - k * unit]
+    return found
 
 
 def tested(kind: pl.Series, *evidence: tuple[np.ndarray, np.ndarray]) -> np.ndarray:

@@ -180,3 +180,48 @@ def test_without_node_events_only_failures_are_tested() -> None:
     first = lemons.table(cluster([*ended, *busy], nodes=10)).row(0, named=True)
     assert (first["machine"], first["failures"]) == ("n0", 7)
     assert first["q"] == pytest.approx(10 * first["p"])
+
+
+def gangs(rng: np.random.Generator, rates: np.ndarray) -> lemons.Gangs:
+    """Failures of 400 gangs of 2 to 8 nodes, a day each: it is not known of which node."""
+    size = len(rates)
+    share, parts, met = np.zeros(size), np.zeros(size, np.int64), {}
+    for m in (2, 4, 8):
+        time, hit, count = np.zeros(size), np.zeros(size), 0
+        for _ in range(400):
+            nodes = rng.choice(size, m, replace=False)
+            time[nodes] += 1
+            if rng.random() < rates[nodes].sum():
+                hit[nodes] += 1
+                count += 1
+        share += hit / m
+        parts += (hit * round(lemons.UNIT / m)).astype(np.int64)
+        met[m, ""] = count, m * time / time.sum()
+    return lemons.Gangs(share, parts, met)
+
+
+def test_gangs_whose_node_is_not_known_find_a_lemon_and_no_sound_node() -> None:
+    """Sixteen nodes, no incident of a single one: p of sound ones is not below its level too often (150 clusters)."""
+    rng = np.random.default_rng(11)
+    kind, none, days = pl.Series(["a"] * 16), np.zeros(16, int), np.full(16, 100.0)
+    low = 0
+    for _ in range(150):
+        found = gangs(rng, np.full(16, 0.02))
+        p = lemons._with_gangs(kind, none, days, found, np.ones(16))
+        low += int((p <= 0.05 / 16).any())
+    # a rate of 5 % has more than 14 in one of 80 of such tests
+    assert low <= 14
+    worst = gangs(rng, np.where(np.arange(16) == 3, 0.2, 0.01))
+    p = lemons._with_gangs(kind, none, days, worst, np.ones(16))
+    assert p.argmin() == 3
+    assert p[3] < 1e-4
+
+
+def test_incidents_of_nodes_alone_keep_their_exact_probability() -> None:
+    kind, count, days = pl.Series(["a"] * 16), np.array([6, *[1] * 14, 0]), np.full(16, 10.0)
+    alone, _ = lemons._test(kind, count, days)
+    none = lemons.Gangs(np.zeros(16), np.ones(16, np.int64), {})
+    parts = lemons._with_gangs(kind, count, days, none, alone)
+    assert alone[0] == pytest.approx(0.001076, rel=1e-3)
+    # one part more than six is seven
+    assert parts[0] == pytest.approx(float(lemons.at_least(np.array([7.0]), 20, np.array([1 / 16]))[0]))
