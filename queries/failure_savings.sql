@@ -2,7 +2,7 @@
 -- section: failures
 -- order: 100
 -- question: How many GPU-hours went into failures that retries could not cure, that a small trial run would have shown, or that a check before the start would have caught?
--- population: {failures} failed attempt{failures||s}, as in failure_reasons. Each row is an estimate and an upper bound under its stated assumption; a GPU-hour may be in several rows, so rows do not add up. Never cured: 10 or more jobs were retried after this reason and none passed later, except preemptions, node failures and time limits (of n jobs, up to about 3/n may still pass, with 95 % confidence). Small first: first attempts of gangs whose failure may be due to the user or the AI engine. Checked before the start: syntax, imports, libraries, arguments, permissions, inputs, quota. Attempts whose end the log lacks are left out.
+-- population: {failures} failed attempt{failures||s}, as in failure_reasons. Each row is an estimate and an upper bound under its stated assumption; a GPU-hour may be in several rows, so rows do not add up. Never cured: 10 or more jobs were retried after this reason and none passed later, except preemptions, node failures and time limits (of n jobs, up to about 3/n may still pass, with 95 % confidence). Small first: first attempts of gangs whose failure may be due to the user or the AI engine. Checked before the start: syntax, imports, libraries, installations, arguments, configurations, permissions, credentials, licences, requests, inputs, quota. Attempts whose end the log lacks are left out.
 -- needs: attempts
 -- column: lesson | - | the rule
 -- column: reasons | - | the reasons to which the rule applies here
@@ -29,7 +29,7 @@ given_up AS (
     SELECT t.job, min(t.attempt) FILTER (r.never AND r.jobs >= 10 AND t.reason NOT IN ('no_signature', 'job_preempted', 'node_failure', 'time_limit', 'cancelled')) AS never_at,
            min(t.attempt) FILTER (t.job_state <> 'completed' AND t.reason IN (
                'syntax_error', 'import_error', 'command_not_found', 'wrong_arguments', 'shape_error', 'program_error', 'permission_error',
-               'cannot_load_libs', 'cuda_version_mismatch', 'semantic_error')) AS certain_at
+               'cannot_load_libs', 'cuda_version_mismatch', 'semantic_error', 'invalid_config', 'install_failed', 'test_failed', 'authentication_failed', 'unsatisfiable_request')) AS certain_at
     FROM tries AS t JOIN retried AS r USING (reason)
     WHERE NOT t.is_last
     GROUP BY t.job
@@ -46,7 +46,7 @@ lessons AS (
            'the same program fails again: all later attempts of jobs that did not pass in the end',
            (SELECT string_agg(DISTINCT title, ', ' ORDER BY title) FROM tries WHERE NOT is_last AND job_state <> 'completed' AND reason IN (
                'syntax_error', 'import_error', 'command_not_found', 'wrong_arguments', 'shape_error', 'program_error', 'permission_error',
-               'cannot_load_libs', 'cuda_version_mismatch', 'semantic_error')),
+               'cannot_load_libs', 'cuda_version_mismatch', 'semantic_error', 'invalid_config', 'install_failed', 'test_failed', 'authentication_failed', 'unsatisfiable_request')),
            count(*), count(DISTINCT job), sum(gpu_hours::DECIMAL(28, 9))::DOUBLE
     FROM tries JOIN given_up USING (job)
     WHERE attempt > certain_at
@@ -63,7 +63,9 @@ lessons AS (
            string_agg(DISTINCT title, ', ' ORDER BY title), count(*), count(DISTINCT job), sum((gpus * (rtf_s - 300))::DECIMAL(28, 9))::DOUBLE / 3600
     FROM tries
     WHERE rtf_s > 300 AND reason IN ('syntax_error', 'import_error', 'command_not_found', 'wrong_arguments', 'permission_error', 'cannot_load_libs',
-                                     'cuda_version_mismatch', 'semantic_error', 'incorrect_inputs', 'container_image_error', 'disk_quota')
+                                     'cuda_version_mismatch', 'semantic_error', 'incorrect_inputs', 'container_image_error', 'disk_quota',
+                                     'invalid_config', 'install_failed', 'integrity_mismatch', 'authentication_failed', 'unsatisfiable_request',
+                                     'licence_error')
 )
 SELECT lesson, coalesce(reasons, 'none') AS reasons, trials, rests_on, coalesce(l.gpu_hours, 0) AS gpu_hours,
        100 * coalesce(l.gpu_hours, 0) / nullif(h.gpu_hours, 0) AS gpu_hours_pct, assumption

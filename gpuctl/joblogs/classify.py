@@ -20,7 +20,17 @@ from gpuctl.core.states import State
 from gpuctl.joblogs.evidence import Facts, Match, Verdict
 from gpuctl.joblogs.prefix import prefix
 from gpuctl.joblogs.structure import FORMATS, PREFIX, compilers, launchers
-from gpuctl.joblogs.table import CAUSES, LAST_WORDS, NO_SIGNATURE, Table, Tier
+from gpuctl.joblogs.table import (
+    CAUSES,
+    LAST_WORDS,
+    NO_SIGNATURE,
+    NOTHING,
+    NOTHING_LOGGED,
+    READ,
+    Table,
+    Tier,
+    reading_ids,
+)
 from gpuctl.joblogs.templates import is_informative
 
 if TYPE_CHECKING:
@@ -54,9 +64,15 @@ _CRASHES = frozenset({4, 6, 7, 8, 11})
 """Signals of native code. Python ends with exit code 1 for an exception that nothing catches."""
 _LAUNCHERS = frozenset(PREFIX + form.name for form in launchers.FORMATS)
 LEARNED = "learned"
-"""Stands for a signature where the learned reader of last words gave the reason."""
+"""Stands for a signature where the learned reader gave the reason of a line that no format marks."""
 _GUESSES = frozenset({LAST_WORDS, *(PREFIX + form.name for form in FORMATS if form not in compilers.FORMATS)})
+_LEAST_OF_CLASS = 0.6
+"""A class of errors gives way to a reading of its message from this confidence on..."""
+_LEAST = dict.fromkeys(_GUESSES, 0.45)
+"""...and what says nothing of the reason from this one on."""
 _FATAL = "py-fatal-"
+_DUMP = PREFIX + "faulthandler"
+"""A dump of threads: programs go on after it unless they asked to end."""
 _TRACEBACK_HEAD = "py-traceback"
 _SAVE_FRAME = "-save-frame"
 _TRACEBACK = 60
@@ -65,8 +81,11 @@ _EXCEPTION = re.compile(r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exce
 _CODES = {124: "time_limit", 126: "permission_error", 127: "command_not_found"}
 # measured on tests/fixtures/failures: docs/how-to/failures.md
 _CONFIDENCE = {Tier.ROOT: 0.95, Tier.ERROR: 0.8, Tier.SYMPTOM: 0.5, Tier.GENERIC: 0.35}
+_CLASS_ALONE = 0.6
+"""Of a verdict by the class of an error, whose message says nothing more."""
 _SCHEDULER_STATE = 0.95
 _SCHEDULER_SIGN = 0.5
+_NOTHING = 0.5
 _SURVIVED_FACTOR = 0.6
 _CONTESTED_FACTOR = 0.85
 _UNSURE_FACTOR = 0.9
@@ -104,25 +123,59 @@ def classify(matches: Sequence[Match], table: Table, facts: Facts | None = None)
         why it failed if it did.
     """
     verdict = _by_rules(matches, table, facts)
-    if (
-        table.learned
-        and verdict.reason is not None
-        and (verdict.signature in _GUESSES or verdict.reason == NO_SIGNATURE)
-    ):
-        return _by_words(verdict, table)
+    if table.learned and verdict.reason is not None and _is_guess(verdict, table):
+        return _by_words(verdict, matches, table)
     return verdict
 
 
-def _by_words(guess: Verdict, table: Table) -> Verdict:
-    """Replace a guess by the learned reader's answer if its odds are good enough."""
-    if guess.evidence is None:
-        return guess
+def _is_guess(verdict: Verdict, table: Table) -> bool:
+    """Return whether a verdict rests on a class, a format or an exit code alone, and a message may say more."""
+    if verdict.signature is None:
+        # 126 and 127 are what shells, and other programs for other reasons, end with
+        hint = verdict.stream == SCHEDULER and verdict.reason in {"permission_error", "command_not_found"}
+        return hint or verdict.reason in {NO_SIGNATURE, NOTHING_LOGGED}
+    signature = table.signatures.get(verdict.signature)
+    return verdict.signature in _GUESSES or (signature is not None and signature.fallback > 1)
+
+
+def _by_words(guess: Verdict, matches: Sequence[Match], table: Table) -> Verdict:
+    """Replace a guess by what the learned reader makes of the message."""
     from gpuctl.joblogs import learned
 
-    reason, odds = learned.model().read(guess.evidence[prefix(guess.evidence).end :])
-    if odds < learned.LEAST or reason not in table.reasons:
+    evidence, line_no, stream = guess.evidence, guess.line_no, guess.stream
+    if guess.signature is None and guess.reason != NO_SIGNATURE:
+        last = next((match for match in reversed(matches) if match.signature is None), None)
+        told = _informative(matches) or (last if guess.reason == NOTHING_LOGGED else None)
+        evidence, line_no, stream = (told.text, told.line_no, told.stream or None) if told else (None, None, None)
+    if evidence is None:
         return guess
-    return guess._replace(reason=reason, category=table.category(reason), confidence=round(odds, 3), signature=LEARNED)
+    reading = learned.read(evidence[prefix(evidence).end :])
+    names = reading_ids(reading.reason, reading.confidence, reading.second)
+    least = _LEAST.get(guess.signature or "", _LEAST_OF_CLASS)
+    if not names or reading.confidence < least or reading.reason not in table.reasons:
+        return guess
+    confidence = table.signatures[names[0]].confidence * (1.0 if guess.failed else _MENTIONED_FACTOR)
+    others = (*([reading.second] if reading.second else []), *([guess.reason] if guess.reason else []), *guess.others)
+    return guess._replace(
+        reason=reading.reason,
+        category=table.category(reading.reason),
+        confidence=round(confidence, 3),
+        signature=LEARNED,
+        evidence=evidence,
+        line_no=line_no,
+        stream=stream,
+        others=tuple(dict.fromkeys(one for one in others if one != reading.reason and one in _told(table))),
+    )
+
+
+def _told(table: Table) -> frozenset[str]:
+    return frozenset(table.reasons) - {NO_SIGNATURE, NOTHING_LOGGED}
+
+
+def _informative(matches: Sequence[Match]) -> Match | None:
+    """Return the last line without a signature that seems to describe what went wrong."""
+    telling = [match for match in matches if match.signature is None]
+    return next((match for match in reversed(telling) if is_informative(match.text)), None)
 
 
 def _by_rules(matches: Sequence[Match], table: Table, facts: Facts | None) -> Verdict:
@@ -158,13 +211,42 @@ def _by_rules(matches: Sequence[Match], table: Table, facts: Facts | None) -> Ve
     if own is not None and root is None and own[1] >= _SCHEDULER_STATE:
         return _by_scheduler(own, known_facts, table, alive)
     failed = True if known or any(_died(candidate) for candidate in found) else None
-    if alive and not (own is not None and alive[0].tier == Tier.GENERIC and own[0] not in {None, "process_killed"}):
+    alive = _deaths_before_symptoms(alive)
+    if alive and not (own is not None and _says_less(alive[0], own)):
         return _by_log(alive[0], alive, table, failed=failed, sure=known)
     if own is not None:
         return _by_scheduler(own, known_facts, table, alive or found)
     if found:
         return _by_log(found[0], found, table, failed=failed, sure=known)
     return _unknown(matches)
+
+
+_DEATHS = frozenset({"process_killed", "cpu_out_of_memory"})
+_PEERS = frozenset({"peer_failed", "network_error", "collective_timeout"})
+
+
+def _deaths_before_symptoms(alive: list[_Candidate]) -> list[_Candidate]:
+    """Put the message that a process was killed before what its peers say of the connection that broke."""
+    if not alive or alive[0].tier != Tier.SYMPTOM or alive[0].reason not in _PEERS:
+        return alive
+    death = next(
+        (
+            one
+            for one in alive
+            if one.tier == Tier.GENERIC and one.reason in _DEATHS and not (one.match.signature or "").startswith(PREFIX)
+        ),
+        None,
+    )
+    return alive if death is None else [death, *(one for one in alive if one is not death)]
+
+
+def _says_less(best: _Candidate, own: tuple[str, float]) -> bool:
+    """Return whether the log's best line says less than the scheduler's facts; an exit code's hint says little."""
+    if best.tier != Tier.GENERIC or own[0] == "process_killed":
+        return False
+    if own[1] < _SCHEDULER_STATE and own[0] in _CODES.values():
+        return (best.match.signature or "") == LAST_WORDS or best.reason in {"traceback", "core_dump"}
+    return True
 
 
 def _ended_well(facts: Facts) -> bool:
@@ -176,19 +258,33 @@ def _ended_well(facts: Facts) -> bool:
 def _candidates(matches: Sequence[Match], table: Table, *, crashed: bool) -> list[_Candidate]:
     stamped = all(match.ts is not None for match in matches)
     candidates = []
+    read = {_place(match) for match in matches if (match.signature or "").startswith(READ)} if table.learned else set()
     for match in matches:
         signature = table.signatures.get(match.signature or "")
-        if signature is None or signature.reason is None:
+        if signature is None or signature.reason is None or signature.id == NOTHING:
+            continue
+        reading = signature.id.startswith(READ)
+        if reading != (_place(match) in read) and (reading or signature.fallback > 1 or _is_structure(signature.id)):
             continue
         survived = match.work_after or match.ordinary_after > SURVIVED
         if crashed and match.ordinary_after and _EXCEPTION.match(match.text, prefix(match.text).end):
             survived = True
         # of generic signs, "Killed" is more specific than a traceback
         generic = signature.tier == Tier.GENERIC
-        order = CAUSES.index(signature.tier) + (generic and (signature.fallback > 0 or signature.id == LAST_WORDS))
+        vague = signature.fallback > 0 and signature.reason != "step_failed"
+        order = CAUSES.index(signature.tier) + (generic and (vague or signature.id == LAST_WORDS))
         when = match.ts if stamped and match.ts is not None else float(match.line_no)
         candidates.append(_Candidate(survived, order, when, match, signature.tier, signature.reason, signature.final))
     return candidates
+
+
+def _place(match: Match) -> tuple[str, int]:
+    return match.stream, match.line_no
+
+
+def _is_structure(name: str) -> bool:
+    """Return whether an ending's format gave the reason, or the area of the library that raised it."""
+    return name.startswith(PREFIX) and not name.startswith((READ, LAST_WORDS)) and name not in _LAUNCHERS
 
 
 def _not_survived(found: list[_Candidate], blamed: set[int | None]) -> list[_Candidate]:
@@ -242,7 +338,19 @@ def _the_last_word_first(alive: list[_Candidate]) -> list[_Candidate]:
 
 
 def _ended_here(candidate: _Candidate) -> bool:
-    return not candidate.match.work_after and candidate.match.ordinary_after <= AT_END
+    """Return whether a line stands at the end of its log: below a traceback, more lines may be part of its message."""
+    most = SURVIVED if _raised(candidate.match) else AT_END
+    return not candidate.match.work_after and candidate.match.ordinary_after <= most
+
+
+def _raised(match: Match) -> bool:
+    """Return whether a line is an exception's, or another one that ends a program."""
+    name = match.signature or ""
+    return (
+        name == _TRACEBACK_HEAD
+        or (name.startswith(PREFIX) and not name.startswith((LAST_WORDS, _DUMP)))
+        or _EXCEPTION.match(match.text, prefix(match.text).end) is not None
+    )
 
 
 def _died(candidate: _Candidate) -> bool:
@@ -251,8 +359,7 @@ def _died(candidate: _Candidate) -> bool:
     Such lines are a generic sign, a cluster manager's message that it ended the job, and an exception's own line.
     """
     match = candidate.match
-    raised = match.signature == _TRACEBACK_HEAD or (match.signature or "").startswith(PREFIX)
-    raised = raised or _EXCEPTION.match(match.text, prefix(match.text).end) is not None
+    raised = _raised(match)
     if candidate.final or (candidate.tier == Tier.GENERIC and not raised):
         return _ended_here(candidate)
     # a program ended by an exception prints nothing more
@@ -305,9 +412,10 @@ def _by_scheduler(own: tuple[str, float], facts: Facts, table: Table, found: Seq
 
 
 def _by_log(best: _Candidate, found: Sequence[_Candidate], table: Table, *, failed: bool | None, sure: bool) -> Verdict:
-    confidence = (
-        _CONFIDENCE[best.tier] * (_SURVIVED_FACTOR if best.survived else 1.0) * (1.0 if sure else _UNSURE_FACTOR)
-    )
+    signature = table.signatures[best.match.signature or ""]
+    own = signature.confidence or (_CLASS_ALONE if signature.fallback > 1 else _CONFIDENCE[best.tier])
+    confidence = min(own, _CONFIDENCE[Tier.ROOT]) * (_SURVIVED_FACTOR if best.survived else 1.0)
+    confidence *= 1.0 if sure else _UNSURE_FACTOR
     if any(other.reason != best.reason and other.tier == best.tier for other in found):
         confidence *= _CONTESTED_FACTOR
     if failed is None:
@@ -331,10 +439,13 @@ def _others(reason: str, found: Sequence[_Candidate]) -> tuple[str, ...]:
 
 def _unknown(matches: Sequence[Match]) -> Verdict:
     telling = [match for match in matches if match.signature is None]
-    best = next((match for match in reversed(telling) if is_informative(match.text)), telling[-1] if telling else None)
+    best = _informative(matches)
+    silent = best is None and (bool(telling) or any(match.signature == NOTHING for match in matches))
+    best = best or (telling[-1] if telling else None)
     return Verdict(
         failed=True,
-        reason=NO_SIGNATURE,
+        reason=NOTHING_LOGGED if silent else NO_SIGNATURE,
+        confidence=_NOTHING if silent else 0.0,
         stream=best.stream or None if best else None,
         line_no=best.line_no if best else None,
         evidence=best.text if best else None,

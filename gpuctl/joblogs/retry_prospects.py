@@ -13,14 +13,15 @@ Place = Literal["one GPU", "several GPUs", "node or service", "not known"]
 """Where a failure shows."""
 
 SAME_AGAIN = frozenset({
-    "cannot_load_libs", "command_not_found", "compiler_error", "cuda_version_mismatch", "disk_quota",
-    "gpu_out_of_memory", "import_error", "output_node_error", "permission_error", "program_error", "semantic_error",
-    "shape_error", "syntax_error", "wrong_arguments",
+    "authentication_failed", "cannot_load_libs", "command_not_found", "compiler_error", "cuda_version_mismatch",
+    "disk_quota", "gpu_out_of_memory", "import_error", "install_failed", "invalid_config", "output_node_error",
+    "permission_error", "program_error", "semantic_error", "shape_error", "syntax_error", "test_failed",
+    "unsatisfiable_request", "wrong_arguments",
 })  # fmt: skip
 """Reasons that lie in the program and its set-up. Memory of a GPU is among them: each GPU holds as much however many
 there are, as long as jobs are data-parallel."""
 
-INPUTS = frozenset({"incorrect_inputs", "container_image_error"})
+INPUTS = frozenset({"incorrect_inputs", "integrity_mismatch", "container_image_error"})
 """What cannot be read: on one GPU no more than on many, but perhaps the next time, where the storage is to blame."""
 
 BETWEEN = frozenset({
@@ -31,7 +32,7 @@ BETWEEN = frozenset({
 
 MACHINE = frozenset({
     "checkpoint_error", "cuda_failure", "cuda_init_failed", "disk_full", "gpu_ecc_error", "gpu_hardware_error",
-    "job_preempted", "network_error", "node_failure", "storage_error",
+    "job_preempted", "licence_error", "lock_conflict", "network_error", "node_failure", "rate_limit", "storage_error",
 })  # fmt: skip
 """What a node or a service did: it would not have happened, or not then, to another try."""
 

@@ -18,7 +18,7 @@ import hyperscan
 import numpy as np
 
 from gpuctl.core.errors import InputError
-from gpuctl.joblogs import classified_endings, pattern_database, progress
+from gpuctl.joblogs import classified_endings, encodings, pattern_database, progress
 from gpuctl.joblogs.evidence import TEXT_LIMIT, Match, Scan, Step, stored_part
 from gpuctl.joblogs.line_blocks import Block, before_traceback
 from gpuctl.joblogs.prefix import Prefix, prefix
@@ -27,7 +27,7 @@ from gpuctl.joblogs.progress_marks import KINDS
 from gpuctl.joblogs.structure import FORMATS
 from gpuctl.joblogs.structure.ending import messages
 from gpuctl.joblogs.structure.loggers import MOST as JSON_MOST
-from gpuctl.joblogs.table import CAUSES, LAST_WORDS, Signature, Table, Tier
+from gpuctl.joblogs.table import CAUSES, LAST_WORDS, NOTHING, Signature, Table, Tier
 from gpuctl.joblogs.templates import is_informative
 
 if TYPE_CHECKING:
@@ -144,14 +144,16 @@ class Scanner:
             the result; `Scan.matches` has at most 2 x `MOST_HITS` per signature.
         """
         log = _Log(self, on_step, zone or UTC)
-        rest, following = b"", stream.read(CHUNK)
-        while chunk := following:
-            following = stream.read(CHUNK)
-            log.result.size += len(chunk)
+        rest = b""
+        pieces = encodings.chunks(stream, CHUNK)
+        following = next(pieces, None)
+        while following is not None:
+            (chunk, size), following = following, next(pieces, None)
+            log.result.size += size
             text = rest + chunk
             cut = max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
             # the last line of a log belongs to the preceding text, whether it has an end or not
-            cut = before_traceback(text, cut) if following else cut and len(text)
+            cut = before_traceback(text, cut) if following is not None else cut and len(text)
             if cut:
                 log.block(text[:cut])
                 rest = text[cut:]
@@ -450,12 +452,21 @@ class _Log:
             head = Match("", line_no, stored_part(one.line, 0), one.rank, ts=one.ts)
             if one.ending.rank is not None:
                 head = head._replace(rank=one.ending.rank)
-            added = [(entry.id, text) for entry, text in inner if decoded or entry.fallback < 2]
-            chosen = classified_endings.signature_id(one, known + [entry for entry, _ in inner])
+            every = known + [entry for entry, _ in inner]
+            chosen = classified_endings.signature_id(one, every)
+            stated = one.ending.reason in dict(one.format.reasons)
+            added = [(entry.id, text) for entry, text in inner if not stated and (decoded or entry.fallback < 2)]
             added += [] if chosen is None else [(chosen, one.line)]
             if added:
-                weaker = {id(hit) for row in one.span for hit in by_row.get(row, ()) if decoded or self._gives_way(hit)}
+                weaker = {
+                    id(hit)
+                    for row in one.span
+                    for hit in by_row.get(row, ())
+                    if decoded or stated or self._gives_way(hit)
+                }
                 pending = [hit for hit in pending if id(hit) not in weaker]
+            if self._scanner.table.learned:
+                added += [(name, one.line) for name in classified_endings.readings(one, every)]
             raised = one.ending.rank is None  # a launcher's message is not an exception of the rank that it blames
             for name, text in added:
                 match = head._replace(signature=name, text=stored_part(text, 0))
@@ -527,6 +538,8 @@ class _Log:
         tiers = {entry.tier for n in self._found if isinstance(entry := self._entries[n], Signature)}
         if not tiers & {Tier.ROOT, Tier.ERROR, Tier.SYMPTOM}:
             result.telling = self._telling()
+            if not result.telling and not result.matches:
+                result.matches.append(Match(NOTHING, 1, ""))
             result.telling += self._last_words(result.telling)
         return result
 

@@ -20,6 +20,16 @@ if TYPE_CHECKING:
 
 LAST_WORDS = PREFIX + "last-words"
 """Signatures of what a program's last lines state that no format marks as an error: they count only if it failed."""
+READ = PREFIX + "reads-"
+"""Signatures of what a message is about by the learned reader are `READ`, the reason, ``-``, and the level."""
+LEVELS = (("sure", 0.9, 0.9), ("likely", 0.75, 0.75), ("perhaps", 0.6, 0.5), ("guess", 0.45, 0.35))
+"""How sure a reading is: a level, the least confidence of its readings, and the confidence that its verdicts state."""
+PERHAPS = "perhaps"
+SECOND = "second"
+"""Level of a reading that is almost as likely as the first one."""
+NOTHING = PREFIX + "nothing"
+"""Signature of a log without a word."""
+NOTHING_LOGGED = "nothing_logged"
 RELEASE = "2026.11"
 """Of the tables that gpuctl brings; the version also holds a digest of all that was loaded."""
 NO_SIGNATURE = "no_signature"
@@ -50,6 +60,8 @@ class Tier(StrEnum):
     """Part of what is printed around a failure; neither evidence nor ordinary output."""
 
 
+_READER = "tools/learn_reasons.py: a model of what messages are about"
+_TIERS = {"sure": Tier.ERROR, "likely": Tier.ERROR, PERHAPS: Tier.SYMPTOM, "guess": Tier.SYMPTOM, SECOND: Tier.GENERIC}
 CAUSES = (Tier.ROOT, Tier.ERROR, Tier.SYMPTOM, Tier.GENERIC)
 """Tiers of signatures that give a reason, the strongest first."""
 
@@ -88,6 +100,7 @@ class Signature:
             2: so wide a class (a built-in exception, words in a class's name) that those with 1 take its place too.
         final: a cluster manager's message that it ended the job or container: no program survives it.
         category: narrower than the reason's; None: the reason's own.
+        confidence: of its verdicts; 0: that of its tier.
         examples: whole lines that match.
         never: similar lines that must not match.
         source: source of the wording.
@@ -103,6 +116,7 @@ class Signature:
     fallback: int = 0
     final: bool = False
     category: str | None = None
+    confidence: float = 0.0
     examples: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
     source: str = ""
@@ -166,7 +180,9 @@ def _own() -> tuple[hashlib._Hash, Mapping[str, Reason], Mapping[str, Signature]
         data = entry.read_bytes()
         digest.update(data)
         _merge(entry.name, data, reasons, signatures, own=True)
-    digest.update(repr([(form.name, form.starts) for form in FORMATS]).encode())
+    digest.update(repr([(form.name, form.starts, form.reasons) for form in FORMATS]).encode())
+    for part in ("card.json", "weights.npz"):
+        digest.update(files("gpuctl.joblogs.learned").joinpath(part).read_bytes())
     return digest, reasons, {**signatures, **_of_formats(reasons)}
 
 
@@ -180,6 +196,10 @@ def _of_formats(reasons: Iterable[str]) -> dict[str, Signature]:
             if form.name == "level":
                 tier = Tier.GENERIC
             made.append(Signature(PREFIX + form.name, tier, "", reason, source=form.source))
+            made += [
+                Signature(f"{PREFIX}{form.name}-in-{own}", Tier(weight), "", own, source=form.source)
+                for own, weight in form.reasons
+            ]
     made += [
         Signature(f"{PREFIX}python-in-{reason}", Tier.ERROR, "", reason, source=python.FORMAT.source)
         for reason in library_areas.REASONS
@@ -189,12 +209,29 @@ def _of_formats(reasons: Iterable[str]) -> dict[str, Signature]:
             f"{LAST_WORDS}-in-{reason}", Tier.GENERIC, "", reason, source="the last lines of a program that failed"
         )
         for reason in reasons
-        if reason != NO_SIGNATURE
+        if reason not in {NO_SIGNATURE, NOTHING_LOGGED}
     ]
     made.append(
         Signature(LAST_WORDS, Tier.GENERIC, "", PROGRAM_ERROR, source="the last lines of a program that failed")
     )
+    made.append(Signature(NOTHING, Tier.GENERIC, "", NOTHING_LOGGED, source="a log without a word"))
+    for reason in reasons:
+        if reason not in {NO_SIGNATURE, NOTHING_LOGGED}:
+            made += [
+                Signature(f"{READ}{reason}-{level}", _TIERS[level], "", reason, confidence=stated, source=_READER)
+                for level, stated in (*((level, stated) for level, _, stated in LEVELS), (SECOND, LEVELS[-1][2]))
+            ]
     return {one.id: one for one in made}
+
+
+def reading_ids(reason: str, confidence: float, second: str | None) -> list[str]:
+    """Return the ids of the signatures of a reading, the likelier first; none if it is less than a perhaps."""
+    level = next((name for name, least, _ in LEVELS if confidence >= least), None)
+    if level is None:
+        return []
+    if second is None:
+        return [f"{READ}{reason}-{level}"]
+    return [f"{READ}{reason}-{level if level == LEVELS[-1][0] else PERHAPS}", f"{READ}{second}-{SECOND}"]
 
 
 def _merge(name: str, data: bytes, reasons: dict[str, Reason], signatures: dict[str, Signature], *, own: bool) -> None:

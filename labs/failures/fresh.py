@@ -1,6 +1,7 @@
-"""Run the programs of a corpus and keep what they print: `python labs/failures/fresh.py [--gpu] [NAME ...]`.
+"""Run the programs of a corpus and keep what they print: `python labs/failures/fresh.py [--gpu|--tools] [NAME ...]`.
 
-The corpus is `fresh`, or with `--gpu` the one that needs a GPU. Each program runs in an empty folder, with loopback as
+The corpus is `fresh`, with `--gpu` the one that needs a GPU, or with `--tools` the one that authors of signatures may
+read. Each program runs in an empty folder, with loopback as
 its only network, stdout and stderr in one file, for at most two minutes. A program that ends otherwise
 than its truth says (a success that fails, or the other way round) is reported and not kept. TORCH_PYTHON names a Python
 that has torch and gymnasium; on the machine with the GPU, what else the programs import.
@@ -22,6 +23,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 import fresh_programs
 import gpu_programs
+import tool_programs
 
 ROOT = Path(__file__).parents[2]
 CORPUS = ROOT / "tests" / "fixtures" / "failures"
@@ -47,7 +49,15 @@ RUN = {
     "ml": ("{name}.ml", "ocamlopt -o job {file} && ./job"),
     "R": ("{name}.R", "Rscript {file}"),
     "awk": ("{name}.awk", "gawk -f {file}"),
+    "erl": ("{name}.erl", "escript {file}"),
+    "exs": ("{name}.exs", "elixir {file}"),
+    "nim": ("{name}.nim", "nim c --hints:off --nimcache:nim -o:job {file} && ./job"),
+    "tcl": ("{name}.tcl", "tclsh {file}"),
+    "lisp": ("{name}.lisp", "sbcl --script {file}"),
+    "prolog": ("{name}.pl", "swipl {file}"),
+    "f90": ("{name}.f90", "gfortran -w -o job {file} && ./job"),
 }
+_CORPORA = {"--gpu": ("gpu", gpu_programs.PROGRAMS), "--tools": ("tools", tool_programs.PROGRAMS)}
 _NAMES = ("train", "main", "run", "job", "step")
 _WORKERS = 6
 # Where there is no `ip`: the flags of `lo` with IFF_UP (SIOCSIFFLAGS).
@@ -131,10 +141,12 @@ def versions() -> dict[str, str]:
 
 def main() -> None:
     """Run what is named, or all that has no recording yet."""
-    split, corpus = ("gpu", gpu_programs) if "--gpu" in sys.argv else ("fresh", fresh_programs)
+    split, corpus = next(
+        (found for option, found in _CORPORA.items() if option in sys.argv), ("fresh", fresh_programs.PROGRAMS)
+    )
     rows = {row["case"]: row for row in map(json.loads, MANIFEST.read_text().splitlines())}
-    named = [word for word in sys.argv[1:] if word != "--gpu"]
-    wanted = [one for one in corpus.PROGRAMS if (one[0] in named if named else f"{split}_{one[0]}" not in rows)]
+    named = [word for word in sys.argv[1:] if word not in _CORPORA]
+    wanted = [one for one in corpus if (one[0] in named if named else f"{split}_{one[0]}" not in rows)]
     made = versions() if split == "gpu" else {}
     alone = [one for one in wanted if one[0] in gpu_programs.ALONE]
     with ThreadPoolExecutor(_WORKERS if split == "gpu" else 1) as pool:

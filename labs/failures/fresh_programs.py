@@ -88,6 +88,7 @@ print("reading settings")
 print(Run().load({"lr": "fast"}))
 """,
     "incorrect_inputs",
+    "invalid_config",
 )
 add(
     "attrs-validator",
@@ -1317,6 +1318,7 @@ python3 -m pip install --no-index -q flash-attn-x
     "import_error",
     "network_error",
     "semantic_error",
+    "install_failed",
 )
 add(
     "slurm-oom-word",

@@ -9,7 +9,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuctl.joblogs.structure import compilers, launchers, loggers, managed_runtimes, native_programs, python, scripts
+from gpuctl.joblogs.structure import (
+    boxes,
+    compilers,
+    launchers,
+    loggers,
+    managed_runtimes,
+    native_programs,
+    python,
+    scripts,
+    virtual_machines,
+    watchdogs,
+    workflows,
+)
 
 if TYPE_CHECKING:
     from gpuctl.joblogs.structure.ending import Format
@@ -19,6 +31,10 @@ FORMATS: tuple[Format, ...] = (
     *native_programs.FORMATS,
     *managed_runtimes.FORMATS,
     *scripts.FORMATS,
+    *virtual_machines.FORMATS,
+    *boxes.FORMATS,
+    *workflows.FORMATS,
+    *watchdogs.FORMATS,
     *loggers.FORMATS,
     *launchers.FORMATS,
     *compilers.FORMATS,

@@ -24,7 +24,7 @@ class Ending(NamedTuple):
             failed.
         frame: path of the innermost frame's file, if the format has frames.
         ignored: the language states that the program continued; then no line of it is evidence.
-        texts: decoded content of the lines (JSON), replacing the line itself.
+        texts: decoded content of the lines (JSON, a box), replacing the line itself.
         rank: rank of the process that a launcher blames.
     """
 
@@ -47,6 +47,7 @@ class Format(NamedTuple):
         read: maps (lines of one process without prefixes, index of the anchor) to the ending; None if there is none.
         example: a whole line that an anchor matches.
         source: description of the format.
+        reasons: (reason, tier) of endings whose reason the format itself states, apart from `PROGRAM_ERROR`.
     """
 
     name: str
@@ -54,12 +55,14 @@ class Format(NamedTuple):
     read: Callable[[Sequence[str], int], Ending | None]
     example: str
     source: str
+    reasons: tuple[tuple[str, str], ...] = ()
 
 
 _CHILD = re.compile(
     r"(?:exit(?:ed)?|return(?:ed)?|fail(?:ed|ure)?|status|terminated)\b[^\n]{0,40}?"
     r"\b(?:code|status|non-?zero)\b[^\n]{0,20}?\d{1,3}|returned non-zero exit status|exit(?:ed)? \d{1,3}\b"
-    r"|\b(?:Child|Called|Sub)?(?:Process|Child)(?:Failed|Exited|Raised)?(?:Error|Exception)\b|RemoteTraceback|CalledProcess",
+    r"|\b(?:Child|Called|Sub)?(?:Process|Child)(?:Failed|Exited|Raised)?(?:Error|Exception)\b|RemoteTraceback|CalledProcess"
+    r"|\b(?:jobs?|tasks?|steps?|stages?) (?:did not complete|have failed|has failed|failed)\b",
     re.IGNORECASE,
 )
 
@@ -102,3 +105,21 @@ def messages(line: str) -> tuple[str, ...]:
 def single(lines: Sequence[str], at: int) -> Ending:
     """Parse a format whose whole error is in one line."""
     return Ending(at, at, at, reason_of(lines[at]))
+
+
+def indented(lines: Sequence[str], at: int, most: int = 12) -> tuple[str, int]:
+    """Return the message in the indented lines below a head, joined by blanks, and the index of its last line."""
+    words: list[str] = []
+    place = at
+    while place + 1 < len(lines) and place - at < most and lines[place + 1][:1] in " \t" and lines[place + 1].strip():
+        place += 1
+        words.append(lines[place].strip())
+    return " ".join(words), place
+
+
+def above(lines: Sequence[str], at: int) -> Ending | None:
+    """Read a format that puts a stack below the error: the nearest line above that is not blank names it."""
+    place = at - 1
+    while place >= 0 and not lines[place].strip():
+        place -= 1
+    return Ending(place, place, at, reason_of(lines[place])) if place >= 0 else None

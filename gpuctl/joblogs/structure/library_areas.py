@@ -69,3 +69,9 @@ def area(frame: str | None) -> str | None:
     """
     found = _LIBRARY.search(frame) if frame is not None else None
     return next((reason for path, reason in _BY_PATH if found[1].startswith(path)), None) if found else None
+
+
+def library(frame: str | None) -> str | None:
+    """Return the name of the library that a file belongs to; None if the file is none's, arguments as for `area`."""
+    found = _LIBRARY.search(frame) if frame is not None else None
+    return re.split(r"[/\\.]", found[1], maxsplit=1)[0] if found else None

@@ -5,26 +5,30 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from gpuctl.joblogs.structure.ending import Ending, Format, reason_of, single
+from gpuctl.joblogs.structure.ending import Ending, Format, above, reason_of, single
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_USAGE = re.compile(r"usage: ", re.IGNORECASE)
+_ABOVE = 8
+_RULE = re.compile(r"Error in (?:rule|group|checkpoint) \w")
+"""What Snakemake prints in the same form."""
 _R_OPEN = re.compile(r"Error in [^\n]{0,300} ?: ?$")
 
 
-def above(lines: Sequence[str], at: int) -> Ending | None:
-    """Read a format that puts a stack below the error: the nearest line above that is not blank names it."""
-    place = at - 1
-    while place >= 0 and not lines[place].strip():
-        place -= 1
-    return Ending(place, place, at, reason_of(lines[place])) if place >= 0 else None
-
-
-def r(lines: Sequence[str], at: int) -> Ending:
+def r(lines: Sequence[str], at: int) -> Ending | None:
     """Parse an error of R: after a long call the message is in the next line."""
+    if _RULE.match(lines[at]):
+        return None
     place = at + 1 if _R_OPEN.match(lines[at]) and at + 1 < len(lines) else at
     return Ending(place, at, place, reason_of(lines[place]))
+
+
+def plain_error(lines: Sequence[str], at: int) -> Ending:
+    """Parse a line that begins with `error:`; below the program's usage it is about the command line."""
+    usage = any(_USAGE.match(line) for line in lines[max(at - _ABOVE, 0) : at])
+    return Ending(at, at, at, "wrong_arguments" if usage else reason_of(lines[at]))
 
 
 def haskell(lines: Sequence[str], at: int) -> Ending:
@@ -82,7 +86,14 @@ FORMATS = (
         "awk", (rb"^[gm]?awk: [^\n]{0,200}(?:fatal|error): ",), single, "gawk: cmd. line:1: fatal: no", "gawk's manual"
     ),
     Format("julia", (rb"^ERROR: (?:LoadError: )?[A-Z(]",), single, "ERROR: LoadError: Oops(3)", "docs.julialang.org"),
-    Format("octave", (rb"^error: [^\n]{1,300}$",), single, "error: no such luck", "docs.octave.org: error"),
+    Format(
+        "octave",
+        (rb"^error: [^\n]{1,300}$",),
+        plain_error,
+        "error: no such luck",
+        "docs.octave.org: error; programs that print their usage before it",
+        (("wrong_arguments", "error"),),
+    ),
     Format(
         "fortran",
         (rb"^(?:Fortran runtime error|ERROR STOP|forrtl: severe)",),
@@ -90,4 +101,13 @@ FORMATS = (
         "ERROR STOP no luck",
         "gcc.gnu.org: libgfortran; Fortran 2018, 11.4",
     ),
+    Format(
+        "fortran-termination",
+        (rb"^Error termination(?:\.|$)",),
+        above,
+        "Error termination. Backtrace:",
+        "gcc.gnu.org: libgfortran, runtime/error.c",
+    ),
+    # below the message stand the command and where it is
+    Format("tcl", (rb"^    while executing\r?$",), above, "    while executing", "tcl-lang.org: errorInfo"),
 )

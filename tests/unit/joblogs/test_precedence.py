@@ -24,9 +24,9 @@ def reason(*lines: str) -> str | None:
     [
         ("RuntimeError: rank 2 did not reach the barrier within 60 s", "collective_timeout"),
         ("RuntimeError: something odd", "program_error"),
-        ("AssertionError: batch size is not divisible by the number of ranks", "program_error"),
+        ("AssertionError: batch size is not divisible by the number of ranks", "invalid_config"),
         ("lightgbm.basic.LightGBMError: Could not open data file x.csv", "incorrect_inputs"),
-        ("StageFailed: stage 'score' failed with code 17", "traceback"),
+        ("StageFailed: stage 'score' failed with code 17", "step_failed"),
         ("jsonschema.exceptions.ValidationError: 'ten' is not of type 'integer'", "wrong_arguments"),
     ],
 )

@@ -9,8 +9,8 @@ from gpuctl.joblogs.retry_prospects import may_pass, where_it_shows
 from gpuctl.joblogs.table import load
 
 NOT_KNOWN = {
-    "cancelled", "core_dump", "invalid_memory_access", "model_diverged", "no_signature", "numerical_error",
-    "process_killed", "resource_limit", "time_limit", "traceback",
+    "cancelled", "core_dump", "hang", "invalid_memory_access", "model_diverged", "no_signature", "nothing_logged",
+    "numerical_error", "process_killed", "resource_limit", "step_failed", "time_limit", "traceback",
 }  # fmt: skip
 """Reasons that say too little of where they would show."""
 

@@ -12,7 +12,7 @@ import pytest
 
 from gpuctl.joblogs import scan
 from gpuctl.joblogs.scan import Scanner
-from gpuctl.joblogs.table import LAST_WORDS, RELEASE, Reason, Signature, Table, Tier
+from gpuctl.joblogs.table import LAST_WORDS, NOTHING, RELEASE, Reason, Signature, Table, Tier
 
 if TYPE_CHECKING:
     from gpuctl.joblogs.evidence import Scan, Step
@@ -50,7 +50,8 @@ def test_a_last_line_without_an_end_is_one() -> None:
 
 def test_an_empty_log() -> None:
     result = found("")
-    assert (result.lines, result.size, result.matches, result.telling) == (0, 0, [], [])
+    assert (result.lines, result.size, result.telling) == (0, 0, [])
+    assert [match.signature for match in result.matches] == [NOTHING]
 
 
 def test_of_many_lines_the_first_and_the_last_are_stored_and_all_counted() -> None:

@@ -17,7 +17,7 @@ from gpuctl.joblogs.scan import CHUNK, Scanner
 from gpuctl.joblogs.structure import FORMATS
 from gpuctl.joblogs.structure.ending import messages
 from gpuctl.joblogs.structure.library_areas import area
-from gpuctl.joblogs.table import load
+from gpuctl.joblogs.table import load, reading_ids
 from tests.signatures import scanner, table
 
 FAILED = Facts(state=State.FAILED, exit_code=1)
@@ -127,10 +127,73 @@ LOGS = {
         None,
     ),
     "critical": ("2026-11-25 10:00:00,001 CRITICAL run: belt three is slack\n", "program_error", None),
+    "elixir": (
+        "go\n** (Acme.Jam) tray 2 of the belt\n    run.exs:3: (file)\n    (elixir 1.14.0) lib/code.ex:1245: Code.f/1\n",
+        "program_error",
+        "** (Acme.Jam) tray 2 of the belt",
+    ),
+    "erlang file": (
+        "escript: exception error: no match of right hand side value {error,enoent}\n",
+        "incorrect_inputs",
+        None,
+    ),
+    "lisp": (
+        "go\n"
+        'Unhandled SIMPLE-ERROR in thread #<SB-THREAD:THREAD "main thread" RUNNING {1001}>:\n'
+        "  checksum of tray 2 is wrong\n\nBacktrace for: #<SB-THREAD:THREAD>\n0: (SB-DEBUG::DEBUGGER-DISABLED-HOOK)\n",
+        "integrity_mismatch",
+        None,
+    ),
+    "prolog": (
+        "Warning: /jobs/run.pl:3:\nWarning:    Goal (initialization) raised exception:\n",
+        "program_error",
+        None,
+    ),
+    "nim": (
+        "/jobs/run.nim(3) run\nError: unhandled exception: the belt is slack [JamError]\n",
+        "program_error",
+        "Error: unhandled exception: the belt is slack [JamError]",
+    ),
+    "tcl": (
+        'the belt is slack\n    while executing\n"error {the belt is slack}"\n    (file "run.tcl" line 3)\n',
+        "program_error",
+        "the belt is slack",
+    ),
+    "fortran backtrace": (
+        "the belt is slack\n\nError termination. Backtrace:\n#0  0x7f1c\n",
+        "program_error",
+        "the belt is slack",
+    ),
+    "box of usage": (
+        "usage: run.py [-h]\n\n╭─ Parsing error ───────────────╮\n"
+        "│ Argument --rate: no number:   │\n│ 'fast'                        │\n"
+        "╰───────────────────────────────╯\n",
+        "wrong_arguments",
+        None,
+    ),
+    "traceback in a box": (
+        "╭───────────── Traceback (most recent call last) ──────────────╮\n"
+        "│ /jobs/run.py:9 in <module>                   │\n"
+        "│                                              │\n"
+        "╰──────────────────────────────────────────────╯\nwidgets.Stuck: belt 3\n",
+        "program_error",
+        "widgets.Stuck: belt 3",
+    ),
+    "placed error": (
+        "MissingInputException in rule score in file /jobs/Snakefile, line 3:\n"
+        "Missing input files for rule score:\n    x.csv\n",
+        "incorrect_inputs",
+        None,
+    ),
+    "faulthandler": (
+        'Timeout (0:00:02)!\nThread 0x00007f1c (most recent call first):\n  File "/jobs/run.py", line 3 in wait\n',
+        "hang",
+        "Timeout (0:00:02)!",
+    ),
     # a parent's exception about an exit code says nothing of why
     "child": (
         PYTHON.replace("widgets.Stuck: belt 3", "StageFailed: stage 'score' failed with code 17"),
-        "traceback",
+        "step_failed",
         None,
     ),
 }
@@ -284,12 +347,12 @@ def test_the_learned_reader_answers_only_where_tables_would_guess() -> None:
     lines = [*scan.matches, *scan.telling]
     learned_verdict = classify(lines, table(), FAILED)
     without = classify(lines, load(learned=False), FAILED)
-    reason, odds = learned.model().read(words.splitlines()[1])
-    assert odds > learned.LEAST
+    reading = learned.read(words.splitlines()[1])
+    name = reading_ids(reading.reason, reading.confidence, reading.second)[0]
     assert (learned_verdict.reason, learned_verdict.signature, learned_verdict.confidence) == (
-        reason,
+        reading.reason,
         LEARNED,
-        round(odds, 3),
+        table().signatures[name].confidence,
     )
     assert without.signature != LEARNED
     # what a signature knows stays
