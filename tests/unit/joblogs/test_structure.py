@@ -128,9 +128,9 @@ LOGS = {
     ),
     "critical": ("2026-11-25 10:00:00,001 CRITICAL run: belt three is slack\n", "program_error", None),
     "elixir": (
-        "go\n** (Acme.Jam) no luck\n    run.exs:3: (file)\n    (elixir 1.14.0) lib/code.ex:1245: Code.f/1\n",
+        "go\n** (Acme.Jam) the belt is slack\n    run.exs:3: (file)\n    (elixir 1.14.0) lib/code.ex:1245: Code.f/1\n",
         "program_error",
-        "** (Acme.Jam) no luck",
+        "** (Acme.Jam) the belt is slack",
     ),
     "erlang file": (
         "escript: exception error: no match of right hand side value {error,enoent}\n",

@@ -153,8 +153,9 @@ def test_any_bytes_are_a_log(logs: Path, db: Path) -> None:
     report = load(logs, db, PATTERN)
     assert not report.failed
     assert [(row[2], row[4]) for row in outputs(db)] == [("u", 4), ("v", 0), ("w", 3), ("x", 4), ("y", 4), ("z", 3)]
-    found = rows(db, "SELECT DISTINCT stream FROM job_logs WHERE signature IS NOT NULL ORDER BY 1")
-    assert [row[0] for row in found] == ["u", "x", "y", "z"]
+    found = rows(db, "SELECT stream, max(signature) FROM job_logs WHERE signature IS NOT NULL GROUP BY 1 ORDER BY 1")
+    assert [row[0] for row in found] == ["u", "v", "w", "x", "y", "z"]
+    assert {row[0] for row in found if row[1] == "structure-nothing"} == {"v", "w"}
     assert rows(db, "SELECT stream FROM job_outputs WHERE long_lines > 0") == [("x",)]
 
 
