@@ -89,4 +89,4 @@ def _without_runs(text: bytes) -> bytes:
     before = np.concatenate((np.full(1, _LINE_END, np.uint8), codes[:-1]))
     dropped = (codes == 0) & ((before == 0) | (before == _LINE_END) | (before == _RETURN))
     # a run that does not begin a line keeps its first NUL, which is read as a blank
-    return codes[~dropped].tobytes()
+    return bytes(codes[~dropped])
