@@ -64,10 +64,6 @@ def assert_same_tables(found: gpuctl.Result, printed: str) -> None:
         assert json_rows(frame) == rows, name
 
 
-def test_analyze_has_the_tables_of_the_command_line(result: gpuctl.Result, store: Path, run_gpuctl: Gpuctl) -> None:
-    assert_same_tables(result, run_gpuctl("analyze", store, "--json", "--all").stdout)
-
-
 def test_filters_are_those_of_the_command_line(store: Path, run_gpuctl: Gpuctl) -> None:
     found = gpuctl.analyze(store, ["status", "queue_delays"], where={"gpus": "8..", "queue": ["3fa1c2", "8b07de"]})
     printed = run_gpuctl(
@@ -90,15 +86,6 @@ def test_replays_have_the_tables_of_the_command_line(sample_data: Path, run_gpuc
     assert found.table("replay_jobs").group_by("policy").len().sort("policy").rows() == [
         ("fifo", jobs.height), ("tiresias", jobs.height),
     ]  # fmt: skip
-
-
-def test_a_sweep_has_the_tables_of_the_command_line(sample_data: Path, run_gpuctl: Gpuctl) -> None:
-    found = gpuctl.sweep(sample_data / "jobs.csv", "4x8", ["fifo", "srtf"], scale_load=[1, 1.2], seeds=[1, 2])
-    printed = run_gpuctl(
-        "replay", sample_data / "jobs.csv", "--cluster", "4x8", "--policy", "fifo,srtf", "--scale-load", "1,1.2",
-        "--seed", "1,2", "--json", "--all",
-    ).stdout  # fmt: skip
-    assert_same_tables(found, printed)
 
 
 def test_explain_is_that_of_the_command_line(store: Path, run_gpuctl: Gpuctl) -> None:

@@ -43,6 +43,8 @@ def find(lane: NDArray[np.int64], t: NDArray[np.float64], lanes: Sequence[Lane])
 
     A tool that exports GPUs of jobs alone (slurm-job-exporter) shows none, and MIG instances come and go.
     """
+    if not len(lane):
+        return []
     cuts = np.append(np.flatnonzero(np.append(True, np.diff(lane) != 0)), len(lane))
     parts: dict[tuple[str, str], dict[int, list[NDArray[np.float64]]]] = defaultdict(lambda: defaultdict(list))
     for first, last in pairwise(cuts):

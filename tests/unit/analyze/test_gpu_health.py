@@ -68,6 +68,7 @@ def test_a_gpu_is_lost_if_all_others_of_its_node_go_on() -> None:
     assert of(holed, holed, holed) == [], "the node was down, or its monitoring"
     assert of(short, whole[:38], whole[:38]) == [], "less than 10 minutes"
     assert of(short) == []
+    assert of(np.array([])) == [], "no samples at all"
 
 
 def records(*ends: tuple[str, str, str, str]) -> str:
