@@ -270,10 +270,7 @@ def _checked(quantiles: tuple[float, ...]) -> tuple[float, float, float]:
 
 
 def _fit(rows: Singles, target: Floats, weight: Floats, quantile: float, names: list[str]) -> Any:
-    # a waiting thread yields its processor to others: half the time on a shared node
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    import lightgbm
-
+    lightgbm = trees.load_lightgbm()
     sample = {"bagging_fraction": SAMPLE / len(rows), "bagging_freq": 1} if len(rows) > SAMPLE else {}
     parameters = {
         **PARAMETERS,

@@ -7,7 +7,6 @@ have one value, which none exceeds.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -88,9 +87,7 @@ def fit(rows: Singles, run_s: Floats, limit_s: Floats, weight: Floats, wanted: S
         weight: number of jobs that each represents.
         wanted: names of the columns.
     """
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    import lightgbm
-
+    lightgbm = trees.load_lightgbm()
     sample = {"bagging_fraction": history.SAMPLE / len(rows), "bagging_freq": 1} if len(rows) > history.SAMPLE else {}
     parameters: dict[str, Any] = {
         **history.PARAMETERS, **sample, "objective": "quantile", "num_threads": 1, "verbose": -1

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import random
 from dataclasses import replace
 from html import escape
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -24,6 +26,17 @@ if TYPE_CHECKING:
     from gpuctl.reports.screens.model import Screen
 
 _ROWS_SHOWN = 10
+
+
+def _import_rich() -> None:
+    """Import Rich's styles, which draws a random number, and leave the numbers of the user's program as they are."""
+    state = random.getstate()
+    import_module("rich.style")
+    random.setstate(state)
+
+
+# every function of the library returns a result of this module or of one that imports it
+_import_rich()
 
 
 def preformatted(text: str) -> str:

@@ -6,7 +6,6 @@ One forest (LightGBM) per level; crossing quantiles are sorted (Chernozhukov, Fe
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -75,9 +74,7 @@ def fit(rows: Floats, wait_s: Floats, weight: Floats, features: Sequence[str], r
         features: names of the columns.
         rounds: trees per level.
     """
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    import lightgbm
-
+    lightgbm = trees.load_lightgbm()
     sample = {"bagging_fraction": SAMPLE / len(rows), "bagging_freq": 1} if len(rows) > SAMPLE else {}
     parameters = {**PARAMETERS, **sample, "objective": "quantile", "verbose": -1}
     target = np.log1p(wait_s)

@@ -37,7 +37,7 @@ numpy.random.seed(7)
 numpy.seterr(all="raise", under="ignore")
 numpy.set_printoptions(precision=3)
 decimal.getcontext().prec = 7
-sys.excepthook = lambda *_: None
+sys.excepthook = lambda *found: sys.__excepthook__(*found)
 threading.excepthook = lambda *_: None
 gc.set_threshold(123, 4, 5)
 gc.disable()
@@ -96,7 +96,7 @@ def calls():
     results = {}
 
     def analyze():
-        results["trace"] = gpuctl.analyze("philly.duckdb", "all")
+        results["trace"] = gpuctl.analyze("philly.duckdb")
         str(results["trace"])
 
     yield "analyze", analyze
@@ -106,7 +106,7 @@ def calls():
     yield "classify", lambda: gpuctl.classify("torch.cuda.OutOfMemoryError: CUDA out of memory\\n")
 
     def replay():
-        policies = ["fifo", "tiresias", "gavel", Narrowest]
+        policies = ["fifo", "tiresias", Narrowest]
         results["replay"] = gpuctl.replay(JOBS, "4x8", policies, failures=0.05, checkpoint="none")
         str(results["replay"])
 
@@ -120,8 +120,8 @@ def calls():
 
 if __name__ == "__main__":
     PHILLY, JOBS = sys.argv[1:]
-    # both are imported when they are first used: by whom makes no difference
-    import matplotlib.figure, multiprocessing.resource_tracker
+    # SciPy adds filters for its own warnings when it is first imported, by whomever
+    import scipy.sparse, scipy.special
     before, done = settings(), set()
     for name, call in calls():
         call()
