@@ -52,7 +52,10 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     if name in _MODULES:
-        found = getattr(import_module(f"gpuctl.library.{_MODULES[name]}"), name)
+        from gpuctl.core.whole_imports import whole_imports
+
+        with whole_imports():
+            found = getattr(import_module(f"gpuctl.library.{_MODULES[name]}"), name)
         globals()[name] = found
         return found
     if name in {"errors", "plugins"}:

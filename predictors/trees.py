@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from gpuctl.core.errors import InputError
+from gpuctl.core.whole_imports import whole_imports
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,13 +56,14 @@ def load_lightgbm() -> Any:
     OpenMP reads how threads wait from the environment when it is loaded, and only then: the user's environment stays.
     """
     name = "OMP_WAIT_POLICY"
-    if name in os.environ:
-        return import_module("lightgbm")
-    os.environ[name] = "passive"
-    try:
-        return import_module("lightgbm")
-    finally:
-        del os.environ[name]
+    with whole_imports():
+        if name in os.environ:
+            return import_module("lightgbm")
+        os.environ[name] = "passive"
+        try:
+            return import_module("lightgbm")
+        finally:
+            del os.environ[name]
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
+from gpuctl.core.whole_imports import whole_imports
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -32,5 +34,10 @@ def load_compiler() -> None:
     with LOCK:
         if _pending is not None and not UNCOMPILED:
             pending, _pending = _pending, None
-            for declare in pending:
-                declare()
+            # Ctrl-C in the middle would leave a Numba with which nothing compiles until the process ends
+            with whole_imports():
+                for declare in pending:
+                    declare()
+                from gpuctl.compiled.compiler import load_registries
+
+                load_registries()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from gpuctl.core.errors import UsageError
 from gpuctl.core.file_io import write_atomically
+from gpuctl.core.whole_imports import whole_imports
 from gpuctl.reports.charts.svg import FAINT, INK, PAPER, SERIES, drawing_settings
 
 if TYPE_CHECKING:
@@ -150,8 +151,9 @@ def composed(drawable: Drawable, style: StyleName) -> Iterator[tuple[Figure, Bbo
     Raises:
         UsageError: another style.
     """
-    from matplotlib import rc_context
-    from matplotlib.transforms import Bbox
+    with whole_imports():
+        from matplotlib import rc_context
+        from matplotlib.transforms import Bbox
 
     if style not in STYLES:
         raise UsageError(f"style={style!r}: no such style", hint=f"known: {', '.join(STYLES)}")

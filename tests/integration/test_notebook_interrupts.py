@@ -67,7 +67,9 @@ with gpuctl.open(few) as trace:
     counted = trace.sql("SELECT count(*) AS n FROM jobs")["n"][0]
 print([counted, gpuctl.replay(few, "1x8").table("replay_jobs").height])
 """
+IMPORTING = "a sweep whose libraries are being imported"
 CALLS = {
+    IMPORTING: ("gpuctl.sweep(JOBS, '40x8', ['fifo', 'srtf'], seeds=[1, 2], processes=2)", 0.6),
     "replay": ("gpuctl.replay(JOBS, '40x8', ['srtf'])", 2.0),
     "replay in processes": ("gpuctl.replay(JOBS, '40x8', ['fifo', 'srtf'], processes=2)", 3.0),
     "sweep": ("gpuctl.sweep(JOBS, '40x8', ['fifo', 'srtf'], seeds=[1, 2], processes=2)", 3.0),
@@ -133,9 +135,10 @@ def test_an_interrupted_call_leaves_a_sound_kernel(name: str, kernel: Kernel) ->
     code, after_s = CALLS[name]
     reply, printed, seconds = kernel.run(code, after_s)
     assert reply["status"] == "error", "it ended before it was interrupted"
-    assert reply["ename"] in {"KeyboardInterrupt", "ReplayInterrupted", "IngestInterrupted"}
+    assert reply["ename"] in {"KeyboardInterrupt", "ReplayInterrupted", "SweepInterrupted", "IngestInterrupted"}
     assert printed.replace("ranked\n", "") == ""
-    assert seconds < PROMPTLY_S
+    # an import is never left half done; Numba's takes a second, on a busy machine several
+    assert seconds < (10 * PROMPTLY_S if name == IMPORTING else PROMPTLY_S)
     reply, printed, _ = kernel.run("print(state())")
     assert json.loads(printed) == {"children": [], "handler": True, "blocked": False}
     reply, printed, _ = kernel.run(NEXT)
