@@ -29,14 +29,6 @@ FAST = 3
 """Numba's own level of optimization, which cached code does not record; NUMBA_OPT overrides it."""
 
 
-def load_registries() -> None:
-    """Import the rest of Numba, which it does itself when it first compiles or loads something."""
-    context: Any = cpu_target.typing_context
-    context.refresh()
-    target: Any = cpu_target.target_context
-    target.refresh()
-
-
 def dispatcher(function: Callable[..., Any]) -> Any:
     """Return Numba's compiler for a function that Python calls; see `gpuctl.compiled.jit.compiled`."""
     try:

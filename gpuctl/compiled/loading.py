@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.whole_imports import whole_imports
 
@@ -38,6 +38,13 @@ def load_compiler() -> None:
             with whole_imports():
                 for declare in pending:
                     declare()
-                from gpuctl.compiled.compiler import load_registries
+                _load_registries()
 
-                load_registries()
+
+def _load_registries() -> None:
+    """Import the rest of Numba, which it does itself when it first compiles or loads something."""
+    from numba.core.registry import cpu_target
+
+    contexts: tuple[Any, ...] = (cpu_target.typing_context, cpu_target.target_context)
+    for context in contexts:
+        context.refresh()

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from gpuctl.store.database import Store
 
 
+SQL_MEMORY = "250MB"
+"""DuckDB's limit for a query of a notebook; the whole process stays below 500 MB, its rows excepted, with a million
+jobs (`benchmarks/library_memory.py`)."""
+
+
 class LogReading(TypedDict, total=False):
     """How logs are read; each has its meaning and default from the option of the same name of ``gpuctl ingest``.
 
@@ -125,13 +130,16 @@ class Trace:
         from gpuctl.analyze.held import provide_held
         from gpuctl.store.views import as_plain, show
 
-        with self._store() as store:
+        with self._store(SQL_MEMORY) as store:
             provide_held(store, text)
             show(store)
             return as_plain(store.read_only_query(text, parameters))
 
-    def _store(self) -> Store:
+    def _store(self, memory: str | None = None) -> Store:
         """Open the store for reading; the caller closes it.
+
+        Args:
+            memory: DuckDB's limit; it spills to disk beyond. None: the usual one.
 
         Raises:
             UsageError: the trace is closed.
@@ -139,7 +147,7 @@ class Trace:
         """
         from gpuctl.store.database import Store
 
-        return Store(self._file())
+        return Store(self._file()) if memory is None else Store(self._file(), memory_limit=memory)
 
     def _file(self) -> Path:
         """Return the path of the store.
