@@ -57,6 +57,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "gpuctl ingest /data/jobs": "it needs the logs",
         "gpuctl analyze /data/jobs": "it needs the logs",
         "yarn logs ": "it needs a YARN",
+        "condor_": "it needs an HTCondor",
     },
     "docs/tutorials/start.md": {
         "python3 -m venv .venv": "it would make an environment inside the tests' own",
