@@ -59,6 +59,7 @@ def named_frame(place: Path) -> Iterator[None]:
             text = re.sub(rf"{re.escape(str(place))}(:\d+(?=: ))?", _NAME, error.message)
             error.message = re.sub(r"\bline (\d+)\b", lambda found: f"row {int(found[1]) - 1}", text)
             error.args = (error.message, *error.args[1:])
+            error.hint = error.hint or "rows of the frame count from 1"
         raise
 
 

@@ -130,6 +130,8 @@ class Trace:
         from gpuctl.analyze.held import provide_held
         from gpuctl.store.views import as_plain, show
 
+        if not isinstance(text, str):
+            raise UsageError(f"sql: expected a text, not {type(text).__name__}", hint='"SELECT count(*) FROM jobs"')
         with self._store(SQL_MEMORY) as store:
             provide_held(store, text)
             show(store)
