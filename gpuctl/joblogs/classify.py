@@ -144,8 +144,7 @@ def _by_words(guess: Verdict, matches: Sequence[Match], table: Table) -> Verdict
 
     evidence, line_no, stream = guess.evidence, guess.line_no, guess.stream
     if guess.signature is None and guess.reason != NO_SIGNATURE:
-        last = next((match for match in reversed(matches) if match.signature is None), None)
-        told = _informative(matches) or (last if guess.reason == NOTHING_LOGGED else None)
+        told = _informative(matches)
         evidence, line_no, stream = (told.text, told.line_no, told.stream or None) if told else (None, None, None)
     if evidence is None:
         return guess
@@ -440,7 +439,7 @@ def _others(reason: str, found: Sequence[_Candidate]) -> tuple[str, ...]:
 def _unknown(matches: Sequence[Match]) -> Verdict:
     telling = [match for match in matches if match.signature is None]
     best = _informative(matches)
-    silent = best is None and (bool(telling) or any(match.signature == NOTHING for match in matches))
+    silent = not telling and any(match.signature == NOTHING for match in matches)
     best = best or (telling[-1] if telling else None)
     return Verdict(
         failed=True,

@@ -31,7 +31,7 @@ FEATURES = (
 NEAR = 0.5
 """A second reading with this share of the first one's odds makes the first a perhaps."""
 _DIGITS = re.compile(r"\d+")
-_PATHS = re.compile(r"(?:[\w.~-]*/){1,30}([\w.-]+)")
+_PATHS = re.compile(r"[\w.~/-]+")
 _WORDS = re.compile(r"[a-z_]{2,24}|0|[<>=!]=?|[()\[\]:%]")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _CLASS = re.compile(
@@ -127,9 +127,13 @@ def message(text: str, frame: str | None = None) -> Message:
     return Message(text[found.end() :], found["name"], library(frame) or of_class, where)
 
 
+def _last_part(path: re.Match[str]) -> str:
+    return path[0].rstrip("/").rsplit("/", 1)[-1]
+
+
 def features(message: Message) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Return the features of a message: (indices of the weights, values); the last is the constant."""
-    text = _DIGITS.sub("0", _PATHS.sub(r"\1", message.text[:_MOST])).lower()
+    text = _DIGITS.sub("0", _PATHS.sub(_last_part, message.text[:_MOST])).lower()
     words = _WORDS.findall(text)
     padded = f" {text} "
     letters = {padded[at : at + width] for width in _WIDTHS for at in range(len(padded) - width + 1)}
