@@ -41,7 +41,10 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 BIGGEST = 6_000_000
-ODD_TRACES = ("openb-pods", "alibaba-dlrm", "gavel-jobs", "kube-objects", "torque-accounting")
+ODD_TRACES = (
+    *("openb-pods", "alibaba-dlrm", "gavel-jobs", "kube-objects", "torque-accounting", "pbs-qstat-json"),
+    *("lsf-acct", "sge-accounting", "sge-accounting-json", "htcondor-history"),
+)
 """Pods, services, jobs without run times, of several attempts, records of events: of other traces less is odd."""
 MADE = {
     "philly-jobs-csv": "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-09 07:01:55,66.0,2,132.0,11cb48\n",
