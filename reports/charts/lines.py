@@ -72,7 +72,8 @@ def bands(chart: Chart, table: ResultTable, frame: pl.DataFrame, units: Units | 
     axes.set_xlim(*across)
     axes.set_ylim(bottom, top)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if top > 5 else f"{value:,.2g}")
-    axes.locator_params(axis="y", nbins=5)
+    # labels are whole numbers: no steps of 2.5
+    axes.locator_params(axis="y", nbins=5, steps=[1, 2, 5, 10])
     curves, words = [], []
     for number, name in enumerate(drawn, 1):
         mine = visible_rows.filter(visible_rows[chart.series] == name).sort(chart.x)
