@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
     from gpuctl.analyze.gpu_usage.holds import Holds
     from gpuctl.analyze.gpu_usage.lost import Lost
@@ -42,9 +45,7 @@ def found(store: Store, cluster: str, holds: Holds, lost: Sequence[Lost]) -> pl.
         holds: who held which GPUs.
         lost: GPUs whose samples ended while those of their nodes went on.
     """
-    by_node: dict[str, list[int]] = defaultdict(list)
-    for at, hold in enumerate(holds.on_nodes):
-        by_node[hold.machine].append(at)
+    by_node = _by_node(holds)
     last: dict[tuple[Any, ...], int] = {}
     logged: dict[tuple[Any, ...], list[tuple[str, int]]] = defaultdict(list)
     rows = []
@@ -60,13 +61,13 @@ def found(store: Store, cluster: str, holds: Holds, lost: Sequence[Lost]) -> pl.
         elif any(by != origin and (since or us) - BURST_US <= at <= us + BURST_US for by, at in logged[what]):
             continue
         logged[what].append((origin, us))
-        hit = _hit(holds, by_node.get(machine or "", ()), gpu, since or us, us)
+        hit = _hit(holds, by_node.get(machine or ""), gpu, since or us, us)
         jobs = [holds.attempts[at].job for at in hit]
         attempts = [holds.attempts[at].attempt for at in hit]
         rows.append((us, machine, gpu, instance, signal, code, text, origin, jobs, attempts, source))
     for machine, gpu, end, until in lost:
         us = round(end * 1e6)
-        hit = _hit(holds, by_node.get(machine, ()), gpu, us, us)
+        hit = _hit(holds, by_node.get(machine), gpu, us, us)
         jobs, attempts = [holds.attempts[at].job for at in hit], [holds.attempts[at].attempt for at in hit]
         text = f"no samples for {(until - end) / 3600:.1f} h, while the node's other GPUs had them"
         rows.append((us, machine, gpu, None, "lost", None, text, "gap", jobs, attempts, 0))
@@ -86,11 +87,30 @@ def _place(
     return machine, gpu
 
 
-def _hit(holds: Holds, of_node: Any, gpu: int | None, since: int, us: int) -> list[int]:
+class _OnNode(NamedTuple):
+    """The holdings of a node: positions in `Holds.on_nodes`, and when an event may concern them (microseconds)."""
+
+    at: NDArray[np.int64]
+    begin: NDArray[np.int64]
+    end: NDArray[np.int64]
+
+
+def _by_node(holds: Holds) -> dict[str, _OnNode]:
+    rows: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
+    for at, hold in enumerate(holds.on_nodes):
+        attempt = holds.attempts[hold.attempt]
+        end = np.iinfo(np.int64).max if attempt.end is None else attempt.end + AFTER_US
+        rows[hold.machine].append((at, attempt.start - BEFORE_US, end))
+    return {machine: _OnNode(*np.array(some, np.int64).T) for machine, some in rows.items()}
+
+
+def _hit(holds: Holds, of_node: _OnNode | None, gpu: int | None, since: int, us: int) -> list[int]:
     """Return the attempts that an event hit; all that may have held the GPU if their GPUs are unknown."""
+    if of_node is None:
+        return []
     sure: list[int] = []
     near: list[tuple[int, int]] = []
-    for at in of_node:
+    for at in of_node.at[(of_node.begin <= us) & (min(since, us) <= of_node.end)]:
         hold = holds.on_nodes[at]
         if gpu is not None and hold.devices is not None and gpu not in {device[0] for device in hold.devices}:
             continue
