@@ -75,12 +75,12 @@ UNMASKED = frozenset(
         "code", "colocation", "condition", "cost", "definition", "derived", "dominant_cause", "end",
         "feature", "finding", "format", "gpu", "gpus",
         "group_name", "held_by", "job_state", "kind", "lag", "lesson", "load", "main_cause", "meaning", "measure",
-        "method", "metric", "narrowed_by",
+        "linear_ettr", "method", "metric", "narrowed_by",
         "other_reasons", "place", "placed", "point_unit", "policy", "population",
         "predictor", "quirks", "quota_source", "racks_by",
         "reason",
         "reasons", "result", "rule", "signature", "size", "size_bucket", "state", "stream", "study", "table", "told_by",
-        "top_reason", "total", "treatment", "unit", "used", "value", "waited", "what",
+        "top_reason", "total", "treatment", "unit", "used", "value", "waited", "what", "with_xid",
     }
 )  # fmt: skip
 """Columns of text that are not masked: words of gpuctl, of policies, and of signature tables."""
