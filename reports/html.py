@@ -437,7 +437,7 @@ MANY_COLUMNS = 11
 FEW_COLUMNS = 8
 """Maximum columns shown until the reader expands the table."""
 
-STYLED_COLUMNS = 60
+STYLED_COLUMNS = 80
 """Number of columns that the style sheet can format; later ones look like text and are always shown."""
 
 _BARE = re.compile(r"[\w.:+-]+", re.ASCII)
