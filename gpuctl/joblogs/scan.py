@@ -539,7 +539,7 @@ class _Log:
         if not tiers & {Tier.ROOT, Tier.ERROR, Tier.SYMPTOM}:
             result.telling = self._telling()
             if not result.telling and not result.matches:
-                result.matches.append(Match(NOTHING, 1, ""))
+                result.matches.append(Match(NOTHING, result.lines and 1, ""))
             result.telling += self._last_words(result.telling)
         return result
 

@@ -12,6 +12,7 @@ from gpuctl.core.states import State
 from gpuctl.joblogs import scan
 from gpuctl.joblogs.classify import classify
 from gpuctl.joblogs.evidence import TEXT_LIMIT, Facts, Match
+from gpuctl.joblogs.table import NO_SIGNATURE, NOTHING, NOTHING_LOGGED
 from tests.example_counts import examples
 from tests.signatures import scanner, table
 
@@ -60,7 +61,8 @@ def test_stored_lines_are_bounded_and_come_from_the_log(log: bytes) -> None:
     result = scanner().scan(io.BytesIO(log))
     found: dict[str | None, int] = {}
     for match in (*result.matches, *result.telling):
-        assert 1 <= match.line_no <= result.lines
+        assert (match.line_no == 0) <= (match.signature == NOTHING and log == b"")
+        assert 0 <= match.line_no <= result.lines
         assert len(match.text) <= TEXT_LIMIT
         assert match.ordinary_after <= result.lines * 3 + log.count(b"\r")
         found[match.signature] = found.get(match.signature, 0) + 1
@@ -81,7 +83,7 @@ def test_a_verdict_is_always_one_of_the_tables_and_no_matter_of_order(
     assert 0 <= verdict.confidence <= 1
     assert (verdict.reason in TABLE.reasons) == (verdict.failed is not False)
     assert verdict.failed is not None or not _tells_how_it_ended(facts)
-    if verdict.reason is not None and verdict.reason != "no_signature":
+    if verdict.reason not in {None, NO_SIGNATURE, NOTHING_LOGGED}:
         assert verdict.category
     if verdict.signature is not None:
         assert verdict.evidence in {match.text for match in matches}

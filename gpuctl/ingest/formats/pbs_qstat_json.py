@@ -25,6 +25,7 @@ NAME = "pbs-qstat-json"
 _START = re.compile(r'"\d{1,15}(?:\[\d{0,9}\])?\.[^"]{1,60}"\s{0,2}:\s{0,2}\{')
 _MARKS = (b'"pbs_version"', b'"Jobs"')
 _ARRAY = re.compile(r"(\d{1,15})\[(\d{1,9})\]", re.ASCII)
+_DIGITS = re.compile(r"\d+", re.ASCII)
 _WHOLE = re.compile(r"\d{1,12}", re.ASCII)
 _CTIME = re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}")
 _WAITS = frozenset("QHWTMB")
@@ -36,6 +37,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     """Read jobs, attempts and placements."""
     records = RunRecords(sink, NAME, "torque-accounting", slack_s=_SLACK_S, reused=False)
     zone = ZoneInfo(sink.timezone)
+    found: list[tuple[Record, int, str]] = []
     for _, job_id, element in members(stream, "Jobs", _START):
         sink.seen()
         try:
@@ -52,7 +54,10 @@ def load(stream: BinaryIO, sink: Sink) -> None:
         except RowError as bad:
             sink.reject(element.line_no, str(bad), element.raw)
             continue
-        records.add(record, element.line_no, element.raw.decode("utf-8", "replace"))
+        found.append((record, element.line_no, element.raw.decode("utf-8", "replace")))
+    # jobs are members of an object, whose order has no meaning: the earlier job is the one with the lower number
+    for record, line_no, raw in sorted(found, key=lambda one: ([*map(int, _DIGITS.findall(one[0].job))], one[0].job)):
+        records.add(record, line_no, raw)
     records.finish()
 
 
