@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import weakref
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypedDict
@@ -87,7 +88,8 @@ class Trace:
     def __init__(self, path: Path, cluster: str | None = None, owned: ExitStack | None = None) -> None:
         self.path = path
         self.cluster = cluster
-        self._owned = owned or ExitStack()
+        # a trace of one expression, as in gpuctl.open(jobs).sql("…"), is closed by nobody else
+        self._close_owned = weakref.finalize(self, (owned or ExitStack()).close)
         self._closed = False
 
     def __enter__(self) -> Self:
@@ -99,7 +101,7 @@ class Trace:
     def close(self) -> None:
         """Delete what was made for the trace from logs or frames; a trace store is left as it is."""
         self._closed = True
-        self._owned.close()
+        self._close_owned()
 
     @property
     def clusters(self) -> tuple[str, ...]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import tempfile
+import warnings
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,3 +81,12 @@ def test_times_of_frames_are_those_of_their_zones() -> None:
         frame = JOBS.with_columns(submit_time=times, duration=pl.lit(timedelta(minutes=1)))
         with gpuctl.open(frame) as trace:
             assert trace.sql(text).equals(seconds)
+
+
+def test_a_trace_that_nobody_closes_leaves_no_folder_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert gpuctl.open(JOBS).sql("SELECT count(*) AS n FROM jobs")["n"].to_list() == [JOBS.height]
+        gc.collect()
+    assert list(tmp_path.glob("gpuctl-*")) == []
