@@ -1,7 +1,7 @@
-"""Errors that gpuctl raises on purpose: each has a message, and ``hint``, what to do about it.
+"""Errors that gpuctl raises on purpose: each has a message and, if something can be done about it, a ``hint``.
 
-Everything else that a function of gpuctl raises is a bug, except `OSError` of files it was asked to write, `TypeError`
-of arguments it does not have, and `KeyboardInterrupt`.
+Everything else that a function of gpuctl raises is a bug, except `TypeError` of arguments it does not have, and
+`KeyboardInterrupt`.
 """
 
 from gpuctl.core.errors import DependencyError, GpuctlError, InputError, StoreError, UsageError

@@ -6,8 +6,18 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from gpuctl.core.errors import InputError
-from gpuctl.library.arguments import PathOrText, is_path, job_filter, listed, mapping, one_of, path_of, paths_of
+from gpuctl.core.errors import InputError, UsageError
+from gpuctl.library.arguments import (
+    PathOrText,
+    is_path,
+    job_filter,
+    listed,
+    mapping,
+    number,
+    one_of,
+    path_of,
+    paths_of,
+)
 from gpuctl.library.result import Result, preformatted
 from gpuctl.library.traces import LogReading, opened
 
@@ -54,7 +64,8 @@ def analyze(
         tables: names of tables, as ``gpuctl analyses`` lists them, or paths of your own ``.sql`` files; ``"all"`` for
             every table, those with a row per job included. Default: the tables of the HTML page.
         where: only jobs that match: ``{"gpus": "8..", "user": "u1", "since": "2024-01-01"}``. Keys are user, queue,
-            account, state, gpus, since and until; lists of names match any of them.
+            account, state, gpus, since and until; lists of names match any of them. A time without a zone is on the
+            clock of the log.
         sections: only the tables of these sections, besides `tables`.
         parameters: values of parameters that your own ``.sql`` files declare.
         definition: whose definitions of waits and run times: gpuctl's or the published notebook's.
@@ -85,10 +96,9 @@ def analyze(
     from gpuctl.analyze import registry
     from gpuctl.analyze.options import Options
     from gpuctl.analyze.run import analyze as run
-    from gpuctl.analyze.site_files import read_prices
-    from gpuctl.core.job_filter import states_of
     from gpuctl.library.progress import NotebookProgress
     from gpuctl.reports.screens.analysis import screen
+    from gpuctl.services.options import Charging
 
     every = isinstance(tables, str) and tables == ALL
     wanted = [] if tables is None or every else [_table_name(name) for name in listed("tables", tables)]
@@ -96,6 +106,10 @@ def analyze(
     one_of("definition", definition, get_args(Definition))
     one_of("duration", duration, (None, *get_args(Duration)))
     one_of("by", by, (None, *get_args(Period)))
+    idle_below = number("idle_below", idle_below, 0, 100)
+    charging = Charging(
+        path_of(prices, "prices") if prices is not None else None, charge_timezone, listed("forgive", forgive)
+    )
     names, own = registry.with_files(wanted)
     registry.check_names(sections=sections, tables=names, reference=reference, own=own)
     with opened(source, reading) as trace, trace._store() as store, NotebookProgress() as progress:
@@ -104,9 +118,7 @@ def analyze(
             definition=definition,
             duration=duration,
             by=by,
-            charge_zone=charge_timezone,
-            prices=read_prices(path_of(prices, "prices")) if prices is not None else (),
-            forgive=states_of("forgive", listed("forgive", forgive)),
+            **charging.settings(),
             idle_below=idle_below,
             reference=reference,
             sections=tuple(sections),
@@ -153,7 +165,7 @@ class JobExplanation:
         """Write one self-contained page.
 
         Raises:
-            OSError: the file cannot be written.
+            UsageError: the file cannot be written.
         """
         from gpuctl.reports.explain import render_explanation
         from gpuctl.reports.html import write_page
@@ -166,7 +178,6 @@ class JobExplanation:
         Raises:
             UsageError: no time of it is known.
         """
-        from gpuctl.core.errors import UsageError
         from gpuctl.library.figures import figure_of
         from gpuctl.reports.drawables import of_explanation
 
@@ -282,6 +293,7 @@ def classify(
         learned: classify a log that no signature explains with the trained model.
 
     Raises:
+        UsageError: `exit_code` is no integer, or `log` is neither text nor paths.
         InputError: no log could be read, or a file of signatures is not what it should be.
 
     Example:
@@ -296,6 +308,8 @@ def classify(
     from gpuctl.joblogs.evidence import Facts
     from gpuctl.joblogs.table import load
 
+    if exit_code is not None and (isinstance(exit_code, bool) or not isinstance(exit_code, int)):
+        raise UsageError(f"exit_code: expected an integer, not {exit_code!r}", hint="exit_code=1")
     table = load([path_of(each, "signatures") for each in listed("signatures", signatures)], learned=learned)
     facts = Facts(exit_code=exit_code) if exit_code is not None else None
     with tempfile.TemporaryDirectory(prefix="gpuctl-") as folder:
@@ -324,9 +338,11 @@ def _site(
     from gpuctl.analyze.site_files import read_quotas, read_racks
 
     return {
-        "quotas": read_quotas(path_of(quotas)) if is_path(quotas) else mapping("quotas", quotas),
+        "quotas": read_quotas(path_of(quotas))
+        if is_path(quotas)
+        else {queue: number(f"quotas[{queue!r}]", gpus, 0) for queue, gpus in mapping("quotas", quotas).items()},
         "racks": read_racks(path_of(racks)) if is_path(racks) else mapping("racks", racks),
-        "borrow_below": borrow_below,
+        "borrow_below": None if borrow_below is None else number("borrow_below", borrow_below, 0, 1),
         "signatures": tuple(path_of(each, "signatures") for each in reading.get("signatures", ())),
         "learned": learned,
     }

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping
+from numbers import Real
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +41,8 @@ def path_of(given: object, what: str = "path") -> Path:
     """
     if not isinstance(given, (str, PathLike)):
         raise UsageError(f"{what}: expected a path, not {type(given).__name__}", hint="a string or a pathlib.Path")
+    if not os.fspath(given):
+        raise UsageError(f"{what}: expected a path, not an empty text", hint='"." is the current folder')
     # unlike Path.expanduser it leaves the name of an unknown user as it is
     return Path(os.path.expanduser(given))  # noqa: PTH111
 
@@ -55,6 +59,18 @@ def paths_of(source: object) -> list[Path]:
         return [path_of(each) for each in source]
     shown = "an empty list" if isinstance(source, (list, tuple)) and not source else type(source).__name__
     raise UsageError(f"expected a path or a list of paths, not {shown}", hint='"logs/" or ["logs/a", "logs/b"]')
+
+
+def number(name: str, value: object, least: float = -math.inf, most: float = math.inf) -> float:
+    """Return an argument that is a number.
+
+    Raises:
+        UsageError: it is none, or not from `least` to `most`.
+    """
+    if isinstance(value, bool) or not isinstance(value, Real) or not least <= float(value) <= most:
+        limits = "" if math.isinf(least) else f" from {least:g} to {most:g}" if math.isfinite(most) else f" ≥ {least:g}"
+        raise UsageError(f"{name}={value!r}: expected a number{limits}", hint=f"without quotes, such as {name}=5")
+    return float(value)
 
 
 def listed(name: str, value: object) -> list[Any]:

@@ -44,8 +44,7 @@ class Figure:
             the files written.
 
         Raises:
-            UsageError: another ending or style.
-            OSError: a file cannot be written.
+            UsageError: another ending or style, or a file cannot be written.
 
         Example:
             >>> import gpuctl

@@ -7,12 +7,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from gpuctl.core.errors import UsageError
+from gpuctl.core.errors import InputError, UsageError
 from gpuctl.library.arguments import PathOrText, check_names, path_of
 from gpuctl.library.frames import named_frame, write_frame
 from gpuctl.library.traces import LogReading, input_paths
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Unpack
 
     import polars as pl
@@ -140,7 +141,7 @@ class Model:
 
         Raises:
             UsageError: `jobs` lacks a column, or the model is of a kind that predicts no jobs.
-            InputError: a value is not what it should be.
+            InputError: a value is not what it should be, or two rows have the same ``job_id``.
         """
         from gpuctl.library.ingests import remarks
 
@@ -152,9 +153,10 @@ class Model:
             listed = write_frame(jobs, folder / "jobs.csv", needed)
             stack.enter_context(named_frame(listed))
             if self.kind == "runtime":
-                return self._run_times(listed)
+                return _in_order(listed, self._run_times)
             if self.kind == "wait":
-                return self._waits(listed, [] if accounting is None else input_paths(accounting, stack))
+                queue = [] if accounting is None else input_paths(accounting, stack)
+                return _in_order(listed, lambda place: self._waits(place, queue))
             if self.kind == "overhead":
                 return self._overheads(listed)
         raise UsageError(f"a model of kind {self.kind!r} predicts no jobs", hint="gpuctl train runtime, wait, overhead")
@@ -195,3 +197,26 @@ class Model:
 
 def _or(value: float | None, otherwise: float) -> float:
     return otherwise if value is None else value
+
+
+def _in_order(listed: Path, predict: Callable[[Path], pl.DataFrame]) -> pl.DataFrame:
+    """Predict the jobs of a CSV; return a row per job in the order of the CSV.
+
+    Raises:
+        InputError: a job has no name, or the name of another one, or is not predicted.
+    """
+    import polars as pl
+
+    names = pl.read_csv(listed, infer_schema=False, columns=["job_id"])["job_id"].str.strip_chars()
+    if (nameless := names.fill_null("").eq("").arg_true()).len():
+        raise InputError(f"jobs: row {nameless[0]} has no job_id", hint="rows are counted from 0")
+    if (twice := names.is_duplicated().arg_true()).len():
+        raise InputError(f"jobs: several rows have the job_id {names[twice[0]]!r}", hint="a name for each job")
+    found = predict(listed)
+    missing = names.filter(~names.is_in(found["job"].to_list()))
+    if missing.len():
+        raise InputError(
+            f"jobs: {missing.len()} of {names.len()} cannot be predicted, the first is {missing[0]!r}",
+            hint="its row has a value that is not what it should be, such as gpus below 1",
+        )
+    return pl.DataFrame({"job": names}).join(found, on="job", how="left", maintain_order="left").select(found.columns)

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from gpuctl.core.errors import UsageError
-from gpuctl.library.arguments import PathOrText, check_names, job_filter, listed, mapping, path_of
+from gpuctl.library.arguments import PathOrText, check_names, job_filter, listed, mapping, number, path_of
 from gpuctl.library.traces import Trace, input_paths
 
 if TYPE_CHECKING:
@@ -291,8 +291,20 @@ class Simulation:
         return self._simulation.left
 
     def advance(self, until: float | None = None, instants: int | None = None) -> None:
-        """Advance to a second, by a number of instants at which something happens, or to the end."""
-        left = instants
+        """Advance to a second, by a number of instants at which something happens, or to the end.
+
+        Args:
+            until: second of the simulation's clock. Default: the end.
+            instants: number of instants; if both are given, the earlier end counts.
+
+        Raises:
+            UsageError: `until` is not a number, or `instants` is not a whole number of at least 0.
+        """
+        if until is not None:
+            until = number("until", until)
+        if instants is not None and number("instants", instants, 0, 2**53) != int(instants):
+            raise UsageError(f"instants={instants!r}: expected a whole number", hint="instants=1")
+        left = None if instants is None else int(instants)
         while left is None or left > 0:
             before = self._instants()
             going = self._simulation.advance(float("inf") if until is None else until, left or 20_000)

@@ -58,7 +58,7 @@ class Report(Result):
         """Write one self-contained page of all results.
 
         Raises:
-            OSError: the file cannot be written.
+            UsageError: the file cannot be written.
         """
         from gpuctl.reports.html import render_report, write_page
 
@@ -68,7 +68,7 @@ class Report(Result):
         """Write a short summary for a pull request.
 
         Raises:
-            OSError: the file cannot be written.
+            UsageError: the file cannot be written.
         """
         from gpuctl.reports.ci import write_markdown
 
@@ -78,7 +78,7 @@ class Report(Result):
         """Write the checks as JUnit XML.
 
         Raises:
-            OSError: the file cannot be written.
+            UsageError: the file cannot be written.
         """
         from gpuctl.reports.ci import write_junit
 

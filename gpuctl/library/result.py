@@ -155,7 +155,7 @@ class Result:
         """Write one self-contained page.
 
         Raises:
-            OSError: the file cannot be written.
+            UsageError: the file cannot be written.
         """
         from gpuctl.reports.html import write_html
 
@@ -165,7 +165,7 @@ class Result:
         """Write all tables with their definitions as one document, which ``gpuctl report`` reads.
 
         Raises:
-            OSError: the file cannot be written.
+            UsageError: the file cannot be written.
         """
         from functools import partial
 
@@ -180,7 +180,7 @@ class Result:
         """Write every chart that can be drawn as SVG, PDF and PNG, each with its rows as CSV, and return the files.
 
         Raises:
-            OSError: a file cannot be written.
+            UsageError: a file cannot be written.
         """
         from gpuctl.reports.charts.paper import write_all
 
@@ -190,7 +190,7 @@ class Result:
         """Write every table to ``folder/TABLE.csv``.
 
         Raises:
-            OSError: a file cannot be written.
+            UsageError: a file cannot be written.
         """
         from gpuctl.reports.export.files import write_dir
 
@@ -200,7 +200,7 @@ class Result:
         """Write every table to ``folder/TABLE.parquet``, with units and definitions in the metadata of its columns.
 
         Raises:
-            OSError: a file cannot be written.
+            UsageError: a file cannot be written.
         """
         from gpuctl.reports.export.files import write_dir
 

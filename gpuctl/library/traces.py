@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 from gpuctl.core.errors import UsageError
-from gpuctl.library.arguments import PathOrText, are_paths, check_names, is_path, path_of, paths_of
+from gpuctl.library.arguments import (
+    PathOrText,
+    are_paths,
+    check_names,
+    is_path,
+    mapping,
+    path_of,
+    paths_of,
+)
 from gpuctl.library.frames import named_frame, write_frame
 
 if TYPE_CHECKING:
@@ -93,6 +101,7 @@ class Trace:
         self._closed = False
 
     def __enter__(self) -> Self:
+        self._file()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -113,9 +122,10 @@ class Trace:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Names of the tables that `sql` can read; ``gpuctl tables NAME`` describes their columns."""
+        """Names of the tables that `sql` can read; ``sql("DESCRIBE NAME")`` lists their columns."""
         from gpuctl.store.views import VIEWS
 
+        self._file()
         return tuple(view.name for view in VIEWS)
 
     def sql(self, text: str, parameters: Mapping[str, Any] | None = None) -> pl.DataFrame:
@@ -134,10 +144,11 @@ class Trace:
 
         if not isinstance(text, str):
             raise UsageError(f"sql: expected a text, not {type(text).__name__}", hint='"SELECT count(*) FROM jobs"')
+        values = mapping("parameters", parameters)
         with self._store(SQL_MEMORY) as store:
             provide_held(store, text)
             show(store)
-            return as_plain(store.read_only_query(text, parameters))
+            return as_plain(store.read_only_query(text, values or None))
 
     def _store(self, memory: str | None = None) -> Store:
         """Open the store for reading; the caller closes it.

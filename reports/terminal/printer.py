@@ -134,6 +134,8 @@ def make_console(file: TextIO, width: int, color: bool) -> Console:
         file=file,
         width=width,
         force_terminal=color,
+        # in a notebook Rich would show each line as output of the cell and write nothing to `file`
+        force_jupyter=False,
         color_system="standard" if color else None,
         legacy_windows=False,
         markup=False,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING
 
 import nbformat
@@ -39,4 +40,8 @@ def test_notebook(name: str, root: Path, tmp_path: Path, monkeypatch: pytest.Mon
         loop.close()
     streams = [out for cell in notebook.cells for out in cell.get("outputs", ()) if out.output_type == "stream"]
     assert not streams, "gpuctl prints nothing"
+    shown = [out for cell in notebook.cells for out in cell.get("outputs", ())]
+    screens = [html for out in shown if "<pre" in (html := out.get("data", {}).get("text/html", ""))]
+    assert all(out.output_type == "execute_result" for out in shown if "<pre" in str(out.get("data"))), "one per cell"
+    assert all(len(re.sub("<[^>]*>", "", html)) > 100 for html in screens), "a screen, not an empty box"
     assert FILES[name] <= {path.name for path in tmp_path.iterdir()}

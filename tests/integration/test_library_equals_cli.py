@@ -130,6 +130,14 @@ def test_training_and_predictions(
         words = ["--jobs", str(tmp_path / "jobs.csv")]
     done = run_gpuctl("--quiet", "predict", kind, "--model", place, *words, "--json")
     assert rows(found) in printed(done.stdout).values()
+    if jobs is not None:
+        other = pl.DataFrame({"job_id": ["10", "9", "b"], "gpus": [1, 8, 2]})
+        assert model.predict(other)["job"].to_list() == ["10", "9", "b"]
+        for wrong, text in ((["a", "b", "a"], "the job_id 'a'"), (["a", None, "b"], "row 1 has no job_id")):
+            with pytest.raises(gpuctl.errors.InputError, match=text):
+                model.predict(other.with_columns(job_id=pl.Series(wrong)))
+        with pytest.raises(gpuctl.errors.InputError, match="1 of 3 cannot be predicted, the first is '9'"):
+            model.predict(other.with_columns(gpus=pl.Series([1, -8, 2])))
 
 
 def test_reports_explanations_and_verdicts(sample_data: Path, tmp_path: Path, run_gpuctl: Gpuctl) -> None:

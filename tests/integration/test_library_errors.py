@@ -55,6 +55,17 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "a frame for a result": (lambda: gpuctl.report([JOBS]), "not DataFrame"),  # type: ignore[list-item]
     "a chart": (lambda: gpuctl.analyze(JOBS, ["status"]).figure("wait-cdf"), "chart wait-cdf"),
     "SQL": (lambda: gpuctl.open(JOBS).sql(5), "expected a text"),  # type: ignore[arg-type]
+    "parameters of SQL": (lambda: gpuctl.open(JOBS).sql("SELECT ?", [8]), "expected a dict"),  # type: ignore[arg-type]
+    "tables of a closed trace": (lambda: closed().tables, "this trace is closed"),
+    "a closed trace again": (lambda: closed().__enter__(), "this trace is closed"),
+    "an empty path": (lambda: gpuctl.open(""), "not an empty text"),
+    "a share": (lambda: gpuctl.analyze(JOBS, idle_below="x"), "idle_below='x': expected a number"),  # type: ignore[arg-type]
+    "a zone of charges": (lambda: gpuctl.analyze(JOBS, charge_timezone="Mars/X"), "Mars/X"),
+    "a quota": (lambda: gpuctl.analyze(JOBS, quotas={"q": "x"}), "expected a number"),  # type: ignore[dict-item]
+    "a second": (lambda: gpuctl.Simulation(JOBS, "4x8", "fifo").advance(float("nan")), "until=nan"),
+    "half an instant": (lambda: gpuctl.Simulation(JOBS, "4x8", "fifo").advance(instants=1.5), "a whole number"),  # type: ignore[arg-type]
+    "an empty log": (lambda: gpuctl.classify(""), "not an empty text"),
+    "an exit code": (lambda: gpuctl.classify("x\n", exit_code="1"), "expected an integer"),  # type: ignore[arg-type]
 }  # fmt: skip
 
 

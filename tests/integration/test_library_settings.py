@@ -56,7 +56,9 @@ def settings():
         "warnings": [list(map(repr, warnings.filters)), warnings.showwarning],
         "logging": [list(logging.root.handlers), logging.root.level, logging.lastResort, logging.raiseExceptions,
                     logging.root.manager.disable],
-        "gpuctl's logger": [list(logging.getLogger("gpuctl").handlers), logging.getLogger("gpuctl").level],
+        # a handler that prints nothing is a library's way to print nothing
+        "gpuctl's logger": [[h for h in logging.getLogger("gpuctl").handlers if type(h) is not logging.NullHandler],
+                            logging.getLogger("gpuctl").level],
         "signals": {number: signal.getsignal(number) for number in numbers},
         "signal mask": signal.pthread_sigmask(signal.SIG_BLOCK, []),
         "locale": locale.setlocale(locale.LC_ALL), "environment": dict(os.environ), "zone": time.tzname,
