@@ -95,6 +95,8 @@ def is_compiled(function: Loop) -> bool:
     """
     if UNCOMPILED:
         return True
+    # before any import of Numba: beside another thread's import it would find half of it
+    load_compiler()
     from gpuctl.compiled.compiler import is_cached
 
     return is_cached(function.fast, function.py_func)

@@ -33,9 +33,9 @@ def load_compiler() -> None:
     global _pending  # once per process
     with LOCK:
         if _pending is not None and not UNCOMPILED:
-            pending, _pending = _pending, None
             # Ctrl-C in the middle would leave a Numba with which nothing compiles until the process ends
             with whole_imports():
+                pending, _pending = _pending, None
                 for declare in pending:
                     declare()
                 _load_registries()

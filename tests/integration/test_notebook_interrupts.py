@@ -136,10 +136,15 @@ def test_an_interrupted_call_leaves_a_sound_kernel(name: str, kernel: Kernel) ->
     reply, printed, seconds = kernel.run(code, after_s)
     assert reply["status"] == "error", "it ended before it was interrupted"
     assert reply["ename"] in {"KeyboardInterrupt", "ReplayInterrupted", "SweepInterrupted", "IngestInterrupted"}
-    assert printed.replace("ranked\n", "") == ""
+    assert printed.replace("ranked", "").strip() == ""
     # an import is never left half done; Numba's takes a second, on a busy machine several
     assert seconds < (10 * PROMPTLY_S if name == IMPORTING else PROMPTLY_S)
-    reply, printed, _ = kernel.run("print(state())")
+    for _ in range(50):
+        reply, printed, _ = kernel.run("print(state())")
+        if not json.loads(printed)["children"]:
+            break
+        # a process that has been told to end takes its time on a busy machine
+        time.sleep(0.1)
     assert json.loads(printed) == {"children": [], "handler": True, "blocked": False}
     reply, printed, _ = kernel.run(NEXT)
     assert (reply["status"], printed) == ("ok", "[3, 3]\n"), reply
