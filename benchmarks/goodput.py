@@ -9,7 +9,7 @@ a cut have the same jobs and nodes; run times are as recorded wherever a job is 
 speeds themselves and elasticflow uses alpha. Policies that predict are given run times that are wrong by a factor of
 exp(error z), z normal.
 
-With `--whole` one cut of so many jobs is replayed, and differences of mean completion and their intervals are those of
+`--whole JOBS` replays one cut of that many jobs; differences of mean completion and their intervals are those of
 `replay_vs_baseline`, job by job. With `--searches` pollux' genetic search is compared with the exact one on as many
 cuts, from one seed each.
 """

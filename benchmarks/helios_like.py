@@ -35,7 +35,7 @@ def lognormal(mean: float, median: float) -> tuple[float, float]:
 
 
 def sizes(draw: np.random.Generator, jobs: int, gpus: int) -> list[int]:
-    """GPUs of each of so many jobs, so many in all as near as it goes."""
+    """Return the GPUs of each job; their sum is as close to the target as possible."""
     tried = draw.choice(SIZES, (DRAWS, jobs), p=SHARES)
     chosen: list[int] = tried[np.abs(tried.sum(axis=1) - gpus).argmin()].tolist()
     return chosen

@@ -34,7 +34,7 @@ class Settings:
         debug: tracebacks.
         color: colours allowed (they still need a terminal).
         spreadsheet: CSV and TSV are for a spreadsheet: no text in them is a formula.
-        hide: takes the names out of what is told of logs that are read.
+        hide: removes names from messages about logs.
     """
 
     json: bool = False

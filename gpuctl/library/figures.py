@@ -33,7 +33,7 @@ class Figure:
     def save(
         self, path: str | PathLike[str], *, style: Literal["paper", "wide"] = "paper", data: bool = True
     ) -> tuple[Path, ...]:
-        """Write the chart as SVG, PDF or PNG, by the ending of `path`, and its data as CSV beside it.
+        """Write the chart in the format that the ending of `path` names (SVG, PDF, PNG), and its data as CSV.
 
         Args:
             path: the file; a CSV of the same name is written next to it.

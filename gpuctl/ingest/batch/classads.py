@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 from gpuctl.core.line_reader import CUT_OFF, RowError, numbered_lines
 from gpuctl.ingest.core.format import RAW_LIMIT
 from gpuctl.ingest.read.json_stream import elements
+from gpuctl.ingest.read.streams import HeadAgain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +58,7 @@ def ads(stream: BinaryIO, wanted: frozenset[str]) -> Iterator[Ad]:
         InputError: there is nothing in the file.
     """
     head = stream.read(_HEAD)
-    rest: Any = _Again(head, stream)
+    rest: Any = HeadAgain(head, stream)
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text[:1] in {b"[", b"{"}:
         for element in elements(rest, _START):
@@ -69,22 +70,6 @@ def ads(stream: BinaryIO, wanted: frozenset[str]) -> Iterator[Ad]:
         yield from _xml(rest, wanted)
     else:
         yield from _long(rest, wanted)
-
-
-class _Again:
-    """A stream whose beginning was read, and is to be read once more."""
-
-    def __init__(self, head: bytes, stream: BinaryIO) -> None:
-        self._head = head
-        self._stream = stream
-
-    @property
-    def truncated(self) -> bool:
-        return bool(getattr(self._stream, "truncated", False))
-
-    def read(self, size: int) -> bytes:
-        head, self._head = self._head, b""
-        return head or self._stream.read(size)
 
 
 def _plain(value: object) -> Any:

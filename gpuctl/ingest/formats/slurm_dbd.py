@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 from gpuctl.core.errors import InputError
 from gpuctl.core.line_reader import RowError
 from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.read.streams import HeadAgain
 from gpuctl.ingest.slurm import dbd_delimited, dbd_sql
 from gpuctl.ingest.slurm.dbd_fields import (
     COLUMNS,
@@ -27,7 +28,7 @@ from gpuctl.ingest.slurm.dbd_fields import (
 )
 from gpuctl.ingest.slurm.dbd_tables import EVENT_COLUMNS, NAME_TABLES, Names, only_names, read_event
 from gpuctl.ingest.slurm.gpu_summary import of_accounting
-from gpuctl.ingest.slurm.record_batches import Batches, HeadAgain, Spool
+from gpuctl.ingest.slurm.record_batches import Batches, Spool
 from gpuctl.ingest.slurm.records import Records
 from gpuctl.ingest.slurm.site.machines import Rows
 from gpuctl.ingest.slurm.usage import of_steps

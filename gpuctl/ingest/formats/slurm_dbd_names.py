@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 from gpuctl.core.errors import InputError
 from gpuctl.core.line_reader import RowError, numbered_lines
 from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.read.streams import HeadAgain
 from gpuctl.ingest.slurm import dbd_delimited, dbd_sql
 from gpuctl.ingest.slurm.dbd_sql import Row
 from gpuctl.ingest.slurm.dbd_tables import NAME_TABLES, Names, only_names
-from gpuctl.ingest.slurm.record_batches import HeadAgain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -292,3 +292,26 @@ def peeked(stream: BinaryIO, size: int = 1 << 16) -> tuple[bytes, BinaryIO]:
     """The beginning of a stream, and the same stream from its start."""
     head = stream.read(size)
     return head, cast("BinaryIO", Peeked(head, stream))
+
+
+class HeadAgain:
+    """A stream whose beginning was read already and is read again.
+
+    Args:
+        head: that beginning.
+        stream: gives the rest.
+    """
+
+    def __init__(self, head: bytes, stream: BinaryIO) -> None:
+        self._head = head
+        self._stream = stream
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the stream ended before its time, once it has ended."""
+        return bool(getattr(self._stream, "truncated", False))
+
+    def read(self, size: int) -> bytes:
+        """Read the head first, however long it is, then the rest."""
+        head, self._head = self._head, b""
+        return head or self._stream.read(size)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -50,29 +50,6 @@ class Batches:
         frame, lines = pl.DataFrame(made), pl.Series(_LINE, self._lines, pl.Int64)
         self._lines, self._rows = [], []
         self._take(frame, lines)
-
-
-class HeadAgain:
-    """A stream whose beginning was read already and is read again.
-
-    Args:
-        head: that beginning.
-        stream: gives the rest.
-    """
-
-    def __init__(self, head: bytes, stream: BinaryIO) -> None:
-        self._head = head
-        self._stream = stream
-
-    @property
-    def truncated(self) -> bool:
-        """Whether the stream ended before its time, once it has ended."""
-        return bool(getattr(self._stream, "truncated", False))
-
-    def read(self, size: int) -> bytes:
-        """Read the head first, however long it is, then the rest."""
-        head, self._head = self._head, b""
-        return head or self._stream.read(size)
 
 
 class Spool:
