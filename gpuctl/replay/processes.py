@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import signal
 import threading
-from contextlib import contextmanager
-from multiprocessing import get_context, resource_tracker
+from multiprocessing import get_context
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from gpuctl.core.errors import GpuctlError, InputError
-from gpuctl.spread.starting import without_main
+from gpuctl.core.interruption import uninterrupted
+from gpuctl.spread.starting import start
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from multiprocessing.connection import Connection
     from multiprocessing.context import SpawnProcess
     from types import FrameType
@@ -42,7 +42,7 @@ class Task(Protocol):
 
 
 class CtrlC:
-    """Handles Ctrl-C while policies run: once, although Polars may also raise it, and not while it is held.
+    """Handles Ctrl-C while policies run: once, although Polars may also raise it.
 
     Attributes:
         over: it was handled; later ones are ignored.
@@ -50,8 +50,6 @@ class CtrlC:
 
     def __init__(self) -> None:
         self.over = False
-        self._held = False
-        self._pending: list[tuple[int, FrameType | None]] = []
         self._before: Any = None
 
     def __enter__(self) -> Self:
@@ -66,23 +64,8 @@ class CtrlC:
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Defer Ctrl-C to the end of this context, and keep it from processes started within."""
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        self._held = True
-        try:
-            yield
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-            self._held = False
-        if self._pending:
-            self._answer(*self._pending.pop())
-
     def _answer(self, number: int, frame: FrameType | None) -> None:
-        if self._held:
-            self._pending.append((number, frame))
-        elif not self.over:
+        if not self.over:
             self._before(number, frame)
 
 
@@ -104,11 +87,9 @@ def in_turn(task: Task, progress: Progress | None) -> Iterator[tuple[int, Outcom
         yield number, outcome
 
 
-def side_by_side(task: Task, processes: int, progress: Progress | None, ctrl_c: CtrlC) -> Iterator[tuple[int, Outcome]]:
+def side_by_side(task: Task, processes: int, progress: Progress | None) -> Iterator[tuple[int, Outcome]]:
     """Each policy in its own process, a limited number at a time; yields outcomes as they finish."""
     context = get_context("spawn")
-    # it would unblock SIGINT while the first process starts
-    resource_tracker.ensure_running()
     left = list(range(len(task.policies)))[::-1]
     running: dict[Connection, tuple[int, SpawnProcess]] = {}
     ended, seconds = [0] * len(task.policies), [0.0] * len(task.policies)
@@ -119,8 +100,7 @@ def side_by_side(task: Task, processes: int, progress: Progress | None, ctrl_c: 
                 ours, theirs = context.Pipe(duplex=False)
                 process = context.Process(target=_work, args=(theirs, task, number), daemon=True)
                 running[ours] = (number, process)
-                with ctrl_c.held(), without_main():
-                    process.start()
+                start(process)
                 theirs.close()
             ready = wait(list(running))
             for ours in [each for each in running if each in ready]:
@@ -141,14 +121,19 @@ def side_by_side(task: Task, processes: int, progress: Progress | None, ctrl_c: 
                 if progress is not None:
                     progress(ended, task.workload.size, seconds)
     finally:
-        for _, process in running.values():
-            if process.pid is not None:
-                process.kill()
-        for ours, (_, process) in running.items():
-            if process.pid is not None:
-                process.join()
-                process.close()
-            ours.close()
+        # a second Ctrl-C leaves none of them, either
+        uninterrupted(lambda: _end(running))
+
+
+def _end(running: Mapping[Connection, tuple[int, SpawnProcess]]) -> None:
+    for _, process in running.values():
+        if process.pid is not None:
+            process.kill()
+    for connection, (_, process) in running.items():
+        if process.pid is not None:
+            process.join()
+            process.close()
+        connection.close()
 
 
 def _received(connection: Connection) -> tuple[str, Any]:

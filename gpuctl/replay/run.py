@@ -275,9 +275,7 @@ def replay(
     with CtrlC() as ctrl_c:
         try:
             _compile(one, run.size, say)
-            for number, outcome in (
-                in_turn(task, progress) if count <= 1 else side_by_side(task, count, progress, ctrl_c)
-            ):
+            for number, outcome in in_turn(task, progress) if count <= 1 else side_by_side(task, count, progress):
                 whole = outcome if placeable is None else _whole(outcome, workload, placeable)
                 notes = (*whole.notes, *unlimited[number], *task.own_models(number))
                 done[number] = dataclasses.replace(whole, notes=notes)

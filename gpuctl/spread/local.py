@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
 from dataclasses import dataclass
-from multiprocessing import resource_tracker
+from multiprocessing import get_context
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpuctl.core.errors import GpuctlError, InputError
-from gpuctl.spread.starting import without_main
+from gpuctl.core.interruption import uninterrupted
+from gpuctl.spread.starting import start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -43,13 +42,17 @@ def run(
         for key, task in tasks.items():
             yield key, work(shared, task)
         return
+    context = get_context("spawn")
     left, lost = list(tasks)[::-1], dict.fromkeys(tasks, 0)
     workers: dict[Connection, _Worker] = {}
     try:
         while left or workers:
             while left and len(workers) < count:
-                worker = _started(work, shared)
-                workers[worker.connection] = worker
+                ours, theirs = context.Pipe()
+                worker = _Worker(context.Process(target=_serve, args=(theirs, work, shared), daemon=True), ours, "")
+                workers[ours] = worker
+                start(worker.process)
+                theirs.close()
                 _hand(worker, left.pop(), tasks)
             for connection in [each for each in wait(list(workers)) if each in workers]:
                 worker = workers[connection]
@@ -69,25 +72,8 @@ def run(
                     _end(workers.pop(connection))
                 yield key, result
     finally:
-        for worker in workers.values():
-            _end(worker)
-
-
-def _started(work: Callable[[Any, Any], Any], shared: object) -> _Worker:
-    context = multiprocessing.get_context("spawn")
-    # started first, or its start would unblock Ctrl-C
-    resource_tracker.ensure_running()
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(theirs, work, shared), daemon=True)
-    # Ctrl-C reaches the whole process group, and the first process handles it: the others inherit the mask
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        with without_main():
-            process.start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    theirs.close()
-    return _Worker(process, ours, "")
+        # a second Ctrl-C leaves none of them, either
+        uninterrupted(lambda: _end_all(workers))
 
 
 def _hand(worker: _Worker, key: str, tasks: Mapping[str, Any]) -> None:
@@ -111,10 +97,16 @@ def _lost(key: str, lost: dict[str, int], notify: Callable[[str], None]) -> str:
 
 
 def _end(worker: _Worker) -> None:
-    worker.process.kill()
-    worker.process.join()
-    worker.process.close()
+    if worker.process.pid is not None:
+        worker.process.kill()
+        worker.process.join()
+        worker.process.close()
     worker.connection.close()
+
+
+def _end_all(workers: Mapping[Connection, _Worker]) -> None:
+    for worker in workers.values():
+        _end(worker)
 
 
 def _serve(connection: Connection, work: Callable[[Any, Any], Any], shared: object) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from gpuctl.store.interruption import uninterrupted
+from gpuctl.core.interruption import uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

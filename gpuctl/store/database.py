@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import duckdb
 
 from gpuctl.core.errors import StoreError, UsageError
+from gpuctl.core.interruption import uninterrupted
 from gpuctl.store import lake_place, long_frames, reader_sql, schema, trusted_stores
 from gpuctl.store.background_task import BackgroundTask
-from gpuctl.store.interruption import uninterrupted
 from gpuctl.store.lake import Lake, allow, recorded
 from gpuctl.store.schema import MIGRATIONS
 

@@ -162,6 +162,8 @@ def test_no_job_that_fits_is_an_error(workload: Workload) -> None:
         replay(sixteen, parse_cluster("1x8", sixteen), POLICIES[:1], skip_unplaceable=True)
 
 
+# Ctrl-C while Numba reads a file: Python closes it later, and warns
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("processes", [1, 2])
 def test_ctrl_c_keeps_what_is_done(workload: Workload, cluster: Cluster, slow: str, processes: int) -> None:
     done = threading.Event()

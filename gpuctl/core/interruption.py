@@ -1,4 +1,4 @@
-"""Runs statements that must not be left half done, so that Ctrl-C ends them in a defined state."""
+"""Runs what must not be left half done, so that Ctrl-C ends it in a defined state."""
 
 from __future__ import annotations
 

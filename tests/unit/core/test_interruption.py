@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpuctl.core.interruption import uninterrupted
 from gpuctl.store.database import Store
-from gpuctl.store.interruption import uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
