@@ -131,6 +131,8 @@ def job_filter(where: Mapping[str, object] | None) -> JobFilter:
     for key, value in mapping("where", where).items():
         if key not in {*lists, *single}:
             raise UsageError(f"where: no filter {key!r}", hint=meant(key, [*lists, *single]))
+        if isinstance(value, (list, tuple)) and not value:
+            raise UsageError(f"where: {key} is an empty list", hint=f"without {key!r} every job matches")
         if key in single:
             options[key] = str(value)
         elif isinstance(value, str) or not isinstance(value, Iterable):

@@ -225,6 +225,8 @@ def sweep(
 
     if any(map(inspect.isclass, listed("policies", policies))):
         raise UsageError("a sweep takes policies by name", hint="put the class into a file: FILE.py:CLASS")
+    scale_load, add_nodes = listed("scale_load", scale_load), listed("add_nodes", add_nodes)
+    seeds = listed("seeds", seeds)
     with _prepared(
         jobs, cluster, policies, params, options, where=where, scale_load=scale_load, add_nodes=add_nodes, seed=seeds,
         baseline=baseline, resample=resample, processes=processes, several=True,
@@ -342,6 +344,8 @@ def _prepared(
     from gpuctl.services.replay_plan import plan
 
     check_names(options, ReplayOptions.__annotations__)
+    if processes is not None:
+        number("processes", processes, 1)
     names, local = _named(policies)
     values: dict[str, Any] = {
         "cluster": None if cluster is None else path_of(cluster, "cluster"), "policy": names,

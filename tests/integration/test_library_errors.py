@@ -42,6 +42,9 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "a text for a list": (lambda: gpuctl.analyze(JOBS, "status"), "expected a list"),
     "a filter": (lambda: gpuctl.analyze(JOBS, where={"gpu": 8}), "no filter 'gpu'"),
     "filters that are no dict": (lambda: gpuctl.analyze(JOBS, where="gpus"), "expected a dict"),  # type: ignore[arg-type]
+    "a filter without names": (lambda: gpuctl.analyze(JOBS, where={"queue": []}), "queue is an empty list"),
+    "no processes": (lambda: gpuctl.replay(JOBS, "4x8", processes=0), "processes=0: expected a number ≥ 1"),
+    "a number of seeds": (lambda: gpuctl.sweep(JOBS, "4x8", seeds=3), "seeds=3: expected a list"),  # type: ignore[arg-type]
     "a period": (lambda: gpuctl.analyze(JOBS, by="fortnight"), "by='fortnight'"),  # type: ignore[arg-type]
     "a job": (lambda: gpuctl.explain(JOBS, "z"), "no job 'z'"),
     "an option of logs": (lambda: gpuctl.open(JOBS, timezone="UTC"), "this is a data frame"),
