@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from scipy.stats import poisson
+from scipy.special import gammainc, gammaincc
 
+from gpuctl.reliability.statistics import poisson_quantile
 from gpuctl.reliability.survival import kaplan_meier_quantile
 
 if TYPE_CHECKING:
@@ -98,9 +99,10 @@ def _limits(
     if len(before) < EARLIER:
         return {}
     mean = sum(k for k, _ in before) / sum(h for _, h in before) * hours
-    low, high = (float(poisson.ppf(level, mean)) for level in LIMITS)
+    low, high = (poisson_quantile(level, mean) for level in LIMITS)
     level = LIMITS[0] / max(judged, 1)
-    above, below = poisson.sf(outages - 1, mean) <= level, poisson.cdf(outages, mean) <= level
+    above = outages > 0 and gammainc(outages, mean) <= level
+    below = gammaincc(outages + 1, mean) <= level
     signal = "above" if above else "below" if below else None
     return {"lower_limit": low, "upper_limit": high, "signal": "new check" if signal and fresh else signal}
 

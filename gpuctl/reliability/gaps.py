@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-from scipy.optimize import brentq, minimize_scalar
-from scipy.special import gammaln
-from scipy.stats import chi2
+from scipy.special import chdtrc, chdtri, gammaln
 
 from gpuctl.reliability.intervals import DAY
 
@@ -20,7 +18,7 @@ LEVEL = 0.01
 """Probability at which a finding is stated, divided by the number of groups."""
 LEAST = 30
 """Failures that a fit needs."""
-_LIMIT = float(chi2.ppf(0.95, 1)) / 2
+_LIMIT = float(chdtri(1, 0.05)) / 2
 SPREADS = (-9.0, 4.0)
 """Logarithms of the spread that are looked at."""
 SCHEMA = {
@@ -111,6 +109,8 @@ class _Likelihood:
         if not self._frailty:
             return fixed - self._deaths, 0.0
         hazard = power * np.exp(-level)
+        from scipy.optimize import minimize_scalar
+
         found = minimize_scalar(
             lambda spread: -self._mixed(hazard, spread), bounds=SPREADS, method="bounded", options={"xatol": 1e-3}
         )
@@ -138,6 +138,8 @@ def fit(gaps: Gaps, *, frailty: bool) -> Weibull:
         frailty: let each node have a rate of its own, from a gamma distribution. A mixture of nodes that fail at
             constant, different rates looks like a shape below 1 without it.
     """
+    from scipy.optimize import brentq, minimize_scalar
+
     of = _Likelihood(gaps, frailty=frailty)
     top = minimize_scalar(lambda b: -of.at(b)[0], bounds=(-2.5, 2.5), method="bounded", options={"xatol": 1e-3})
     at, most = float(top.x), -float(top.fun)
@@ -173,7 +175,7 @@ def _row(group: str, gaps: Gaps, level: float) -> tuple[object, ...]:
     if failures < LEAST:
         return (*head, *[None] * 6, f"fewer than {LEAST} failures")
     own, alike = fit(gaps, frailty=True), fit(gaps, frailty=False)
-    p = float(chi2.sf(max(0.0, 2 * (own.log_likelihood - own.constant)), 1))
+    p = float(chdtrc(1, max(0.0, 2 * (own.log_likelihood - own.constant))))
     finding = "no sign of ageing or clustering"
     if p <= level:
         finding = "failures cluster after repairs" if own.shape < 1 else "failures grow with the time since repair"

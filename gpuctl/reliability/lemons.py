@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 from scipy.special import gammainc, pdtrik
-from scipy.stats import binom
 
 from gpuctl.reliability.intervals import DAY
 from gpuctl.reliability.rates import AGES, MONTH
-from gpuctl.reliability.statistics import adjusted, at_least
+from gpuctl.reliability.statistics import adjusted, at_least, binomial
 from gpuctl.slurm.hostlist import expand
 
 if TYPE_CHECKING:
@@ -169,7 +168,7 @@ def _with_gangs(kind: pl.Series, failures: np.ndarray, days: np.ndarray, gangs: 
 
 def _spread_out(chances: np.ndarray, count: int, share: float, unit: int) -> np.ndarray:
     """Add a binomial number of events of `unit` parts each to chances of numbers of parts, as far as these go."""
-    some = binom.pmf(np.arange(min(count, (len(chances) - 1) // unit) + 1), count, share)
+    some = binomial(np.arange(min(count, (len(chances) - 1) // unit) + 1), count, share)
     found = np.zeros(len(chances))
     for k, chance in enumerate(some.tolist()):
         found[k * unit :] += chance * chances[: len(chances) - k * unit]

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-from scipy.optimize import brentq
-from scipy.stats import chi2
+from scipy.special import chdtrc, chdtri
 
 from gpuctl.reliability.intervals import DAY
 from gpuctl.reliability.rates import AGES, MONTH, age_label
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 EVENTS_A_TERM = 10
 """No more terms than a tenth of the incidents."""
-_LIMIT = float(chi2.ppf(0.95, 1)) / 2
+_LIMIT = float(chdtri(1, 0.05)) / 2
 """Log likelihood within which a profile interval lies."""
 _WIDEST = 12.0
 """Logarithm of the largest ratio that is looked at."""
@@ -98,6 +97,8 @@ def profile(  # noqa: PLR0917 - the arguments of a fit
     def short(at: float) -> float:
         return full.log_likelihood - poisson(others, count, offset + at * x[:, term]).log_likelihood - spread * _LIMIT
 
+    from scipy.optimize import brentq
+
     ends = []
     for sign in (-1.0, 1.0):
         far = float(np.clip(full.beta[term], -_WIDEST, _WIDEST))
@@ -136,7 +137,7 @@ def table(facts: Facts) -> pl.DataFrame:
         without = poisson(np.delete(x, i, axis=1), count, offset)
         low, high = profile(x, count, offset, full, i, scale)
         own = x[:, i] > 0 if term != "load" else np.ones(len(count), bool)
-        p = float(chi2.sf(max(0.0, 2 * (full.log_likelihood - without.log_likelihood) / scale), 1))
+        p = float(chdtrc(1, max(0.0, 2 * (full.log_likelihood - without.log_likelihood) / scale)))
         ratio = float(np.exp(full.beta[i])) if full.beta[i] > -_WIDEST else 0.0
         ends = [ratio, 0.0 if low == -np.inf else float(np.exp(low)), None if high == np.inf else float(np.exp(high))]
         rows.append((term, group, against, int(count[own].sum()), float(np.exp(offset[own]).sum()), *ends, p, spread))

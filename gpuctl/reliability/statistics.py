@@ -1,9 +1,12 @@
-"""Exact intervals and tests for counts of rare events."""
+"""Exact intervals and tests for counts of rare events.
+
+They need `scipy.special` alone: importing `scipy.stats` takes as long as the tables of a small log.
+"""
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import betainc, gammainc, gammaincc, gammaincinv
+from scipy.special import betainc, betaln, gammainc, gammaincc, gammaincinv, pdtr, pdtrik, xlog1py, xlogy
 
 LEVEL = 0.95
 FEW = 5
@@ -21,6 +24,19 @@ def garwood(count: np.ndarray | float, level: float = LEVEL) -> tuple[np.ndarray
     k, tail = np.asarray(count, float), (1 - level) / 2
     low = np.where(k > 0, gammaincinv(np.maximum(k, 1e-9), tail), 0.0)
     return low, gammaincinv(k + 1, 1 - tail)
+
+
+def poisson_quantile(level: float, mean: float) -> float:
+    """The least count that a Poisson variable of this mean does not exceed with a probability of at least `level`."""
+    count = float(np.ceil(pdtrik(level, mean)))
+    fewer = max(count - 1, 0.0)
+    return fewer if pdtr(fewer, mean) >= level else count
+
+
+def binomial(count: np.ndarray, total: int, share: float) -> np.ndarray:
+    """P(Binomial(total, share) = count)."""
+    logs = xlogy(count, share) + xlog1py(total - count, -share) - betaln(total - count + 1, count + 1)
+    return np.asarray(np.exp(logs - np.log(total + 1)))
 
 
 def alike(counts: np.ndarray, exposure: np.ndarray) -> float | None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from scipy.optimize import brentq, minimize_scalar
 from scipy.special import gammaln, pdtr
 
 from gpuctl.reliability import lemons
@@ -140,6 +139,8 @@ def _flat(run: dict[str, Any], rate: float, restart_s: float, optimum: float, mo
 
     at = math.log(optimum)
     ends = (math.log(SHORTEST_S), math.log(LONGEST_S))
+    from scipy.optimize import brentq
+
     found = [math.exp(brentq(short, at, end)) if short(end) > 0 else math.exp(end) for end in ends]
     return found[0], found[1]
 
@@ -256,6 +257,8 @@ def posterior(count: np.ndarray, days: np.ndarray) -> np.ndarray:
     def loss(log_shape: float) -> float:
         a = np.exp(log_shape)
         return -float((gammaln(a + k) - gammaln(a) + a * np.log(a) - (a + k) * np.log(a + e)).sum())
+
+    from scipy.optimize import minimize_scalar
 
     shape = float(np.exp(minimize_scalar(loss, bounds=(-4.0, 9.0), method="bounded").x))
     rates: np.ndarray = np.where(some, mean * (count + shape) / (mean * days + shape), 0.0)
