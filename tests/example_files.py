@@ -145,6 +145,7 @@ def example_files() -> dict[str, tuple[str, bytes]]:
         "sge-accounting-json": _batch("accounting.jsonl"),
         "htcondor-history": _batch("history"),
         "pbs-qstat-json": _batch("qstat.json"),
+        "spark-events": _spark("app-20270115080000-0001"),
     }  # fmt: skip
 
 
@@ -154,6 +155,10 @@ def _telemetry(name: str) -> tuple[str, bytes]:
 
 def _batch(name: str) -> tuple[str, bytes]:
     return name, (FIXTURES / "batch" / name).read_bytes()
+
+
+def _spark(name: str) -> tuple[str, bytes]:
+    return name, (FIXTURES / "spark" / name).read_bytes()
 
 
 def _site_name(name: str) -> str:

@@ -132,12 +132,14 @@ def rows(name: str, job: Job) -> tuple[dict[str, Any], list[dict[str, Any]], lis
         "job": name,
         "start_ts": start,
         "eligible_ts": attempts[0]["eligible_ts"],
-        "gpus": last["gpus"] if last["gpus"] is not None else job.facts.get("gpus"),
+        "gpus": _size(attempts) if last["gpus"] is not None else job.facts.get("gpus"),
         "attempts": len(attempts),
         "wait_s": _span(submit, start),
         "run_span_s": _span(start, last["end_ts"]),
         "run_sum_s": sum(lengths) if lengths else None,
-        "run_last_s": last["run_s"],
+        "run_last_s": last["run_s"]
+        if len(lengths) < len(attempts)
+        else sum(one["run_s"] for one in last_try(attempts)),
         "quirks": [*_quirks(submit, start, last["state"]), *job.quirks],
     }
     return row, attempts, placed
@@ -176,6 +178,20 @@ def _attempt(  # noqa: PLR0917 - a run and what is around it
         "state": state, "servers": len(run["placed"]) or run["servers"] or 0, "reason": run["reason"],
         "wait_s": _span(queued, start), "run_s": _span(start, end), "quirks": list(dict.fromkeys(quirks)),
     }  # fmt: skip
+
+
+def last_try(attempts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The last attempt with those before it of which it is the continuation: only the size of the job changed."""
+    first = len(attempts) - 1
+    while first > 0 and "resized" in attempts[first - 1]["quirks"]:
+        first -= 1
+    return attempts[first:]
+
+
+def _size(attempts: list[dict[str, Any]]) -> float | None:
+    """The largest size that a job had in its last try; None if that is not known."""
+    sizes = [one["gpus"] for one in last_try(attempts)]
+    return None if None in sizes else max(sizes)
 
 
 def _span(since: float | None, until: float | None) -> float | None:
@@ -262,7 +278,7 @@ class Writer:
                     continue
             run = {name: row[name] for name in RUN} | {"placed": {}, "estimated": False}
             run |= placed.get((row["job"], row["attempt"]), {})
-            run["quirks"] = [quirk for quirk in run["quirks"] if quirk == "suspended"]
+            run["quirks"] = [quirk for quirk in run["quirks"] if quirk in {"suspended", "resized"}]
             if "no_end" in row["quirks"]:
                 run["state"] = State.RUNNING.value
             job.runs[row["start_ts"]] = run

@@ -170,10 +170,6 @@ KNOWN = (
         b'{"am.type":"mapreduce","job.start.ms":0,"job.end.ms":95375,"job.queue.name":"q","job.tasks":[]}',
     ),
     Known(
-        "an event log of Spark", f"{_YARN}; on Kubernetes its pods by Kueue or Volcano (kubectl get -o json)",
-        _sign(r'"Event"\s?:\s?"SparkListener'), b'{"Event":"SparkListenerLogStart","Spark Version":"3.5.0"}\n',
-    ),
-    Known(
         "events of Kubernetes",
         "the objects themselves, as they change: kubectl get workloads -A -w --output-watch-events -o json",
         _sign(r'"kind"\s?:\s?"Event(?:List)?"'),

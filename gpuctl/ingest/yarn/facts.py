@@ -40,12 +40,17 @@ identified by the ResourceManager's list of those that an attempt holds.
 NAME, USER, QUEUE, STATE, FINAL_STATUS, PRIORITY, SUBMIT, LAUNCH, ALLOCATED, RUNNING = range(10)
 END, GPUS, CPUS, MEM, GPU_SECONDS, MACHINE, IS_MASTER, EXIT_CODE, REASON = range(10, len(FIELDS))
 
-LOCAL = {"summary": False, "rest": False, "ats": False, "epoch": False, "state": True, "audit": True, "nm": True}
+SPARK, HISTORY = "spark", "history"
+LOCAL = {
+    **{"summary": False, "rest": False, "ats": False, "epoch": False, "state": True, "audit": True, "nm": True},
+    **{SPARK: False, HISTORY: False},
+}
 """Kinds of places that facts on applications come from, and whether their times are of the host's own clock.
 
 ``summary``: ApplicationSummary lines; ``rest``: answers of the ResourceManager; ``ats``: of the timeline server;
 ``epoch``: epoch times within log lines; ``state``: log lines on states and allocations; ``audit``: of RMAuditLogger;
-``nm``: of a NodeManager's log. Facts on machines and on the ResourceManager itself: `gpuctl.ingest.yarn.events`.
+``nm``: of a NodeManager's log; ``spark``, ``history``: what an application itself wrote, Spark's event log or
+MapReduce's job history. Facts on machines and on the ResourceManager itself: `gpuctl.ingest.yarn.events`.
 """
 APP_STATES = (
     *("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING", "KILLING", "FINAL_SAVING", "FINISHING"),

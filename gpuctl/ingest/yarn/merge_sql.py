@@ -48,9 +48,9 @@ FORGET_MACHINE_ZEROS = "UPDATE machines SET gpus_labelled = NULL WHERE cluster =
 """If nothing states so (releases before 3.1, GPUs handed out by other means), no GPUs in an amount mean that they are
 not known."""
 APP_ENDED = "('FINISHED', 'FAILED', 'KILLED')"
-_APP_RANK = _rank("summary", "rest", "ats", "epoch", "state", "audit", "nm")
-_CONTAINER_RANK = _rank("state", "audit", "rest", "ats", "epoch", "summary", "nm")
-_EXIT_RANK = _rank("ats", "rest", "nm", "state", "audit", "epoch", "summary")
+_APP_RANK = _rank("summary", "rest", "ats", "epoch", "state", "audit", "nm", "spark", "history")
+_CONTAINER_RANK = _rank("state", "audit", "rest", "ats", "epoch", "summary", "nm", "spark", "history")
+_EXIT_RANK = _rank("ats", "rest", "nm", "state", "audit", "epoch", "summary", "spark", "history")
 
 
 def facts(*, zone: bool, offsets: int) -> str:
