@@ -145,6 +145,10 @@ def example_files() -> dict[str, tuple[str, bytes]]:
         "sge-accounting-json": _batch("accounting.jsonl"),
         "htcondor-history": _batch("history"),
         "pbs-qstat-json": _batch("qstat.json"),
+        "yarn-jhist": (
+            "job_1800000000000_0011-json.jhist",
+            (FIXTURES / "yarn/jhist/job_1800000000000_0011-json.jhist").read_bytes(),
+        ),
         "spark-events": _spark("app-20270115080000-0001"),
     }  # fmt: skip
 

@@ -155,11 +155,6 @@ KNOWN = (
         b"*" * 55 + b"\nsdiag output at Fri Jan 15 08:00:00 2027 (1800000000)\n",
     ),
     Known(
-        "a job history of Hadoop MapReduce (.jhist)", _YARN,
-        _sign(r'\AAvro-(?:Json|Binary)\s*\r?\n\{"type":"record","name":"Event"'),
-        b'Avro-Json\n{"type":"record","name":"Event","namespace":"org.apache.hadoop.mapreduce.jobhistory"}\n',
-    ),
-    Known(
         "a job trace of Rumen", _YARN,
         _sign(r'"jobID"\s?:\s?"job_\d+_\d+"[\s\S]{0,4000}"(?:mapTasks|heapMegabytes|computonsPerMapInputByte)"'),
         b'{"jobID" : "job_1800000000000_0001", "user" : "eve", "computonsPerMapInputByte" : -1, "mapTasks" : []}',
