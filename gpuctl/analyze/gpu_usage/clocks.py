@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 Arrays = list["NDArray[np.float64]"]
 REACH_S = 600
 """Offsets past this are no skew: a zone, or another clock."""
+_SHIFTS = 2 * REACH_S + 1
+"""Offsets that are compared: every second within the reach."""
 LEAST_BOUNDARIES = 5
 """Fewer ends of jobs with activity near them show nothing."""
 NEAR_S = 900
@@ -24,7 +26,6 @@ RATIO = 5
 INTERVALS = 3
 MOST_HOURS = 14
 """No time zone is further from UTC."""
-_THINNED = 20_000
 _DRAWS = 200
 _SURE = 0.99
 _MOST_HOLDS = 2000
@@ -62,36 +63,81 @@ def estimate(active: Arrays, starts: Arrays, ends: Arrays, interval: float) -> C
     Returns:
         None if too few jobs ended with activity near their ends.
     """
-    inside: list[NDArray[np.int64]] = []
-    total = 0
-    near = 0
+    within = np.zeros(_SHIFTS, np.int64)
+    by_hold: list[NDArray[np.int64]] = []
+    near = total = holds = 0
     for times, begin, end in zip(active, starts, ends, strict=True):
         total += len(times)
-        for one, other in zip(begin, end, strict=True):
-            some = times[np.searchsorted(times, one - REACH_S) : np.searchsorted(times, other + REACH_S)]
-            if not len(some):
-                continue
-            near += bool(((some > other - NEAR_S) & (some < other + NEAR_S)).any())
-            # shifted by -d, a sample lies inside for d in (t - end, t - start]
-            first = np.clip(np.floor(some - other) + 1, -REACH_S, REACH_S + 1).astype(np.int64) + REACH_S
-            past = np.clip(np.floor(some - one) + 1, -REACH_S, REACH_S + 1).astype(np.int64) + REACH_S
-            size = 2 * REACH_S + 2
-            steps = np.bincount(first, minlength=size) - np.bincount(past, minlength=size)
-            inside.append(np.cumsum(steps)[: 2 * REACH_S + 1])
+        few = max(0, _MOST_HOLDS - holds)
+        inside = _inside(times, begin, end, few)
+        near += inside.near
+        holds += len(inside.by_hold)
+        within += inside.all
+        by_hold.append(inside.by_hold)
     if near < LEAST_BOUNDARIES:
         return None
-    by_hold = np.stack(inside[:_MOST_HOLDS])
-    within = np.sum(inside, axis=0)
     best = int(within.max())
     low, high = _plateau(within, best)
     cost, uncorrected = (total - best) * interval, (total - int(within[REACH_S])) * interval
-    draws = (
-        np.random.default_rng(0).multinomial(len(by_hold), np.full(len(by_hold), 1 / len(by_hold)), _DRAWS) @ by_hold
-    )
+    times_drawn = np.random.default_rng(0).multinomial(holds, np.full(holds, 1 / holds), _DRAWS)
+    # as floating-point numbers: NumPy multiplies matrices of integers without BLAS
+    draws = times_drawn.astype(np.float64) @ np.concatenate(by_hold).astype(np.float64)
     beaten = float((draws[:, REACH_S] < draws.max(axis=1)).mean())
     strong = uncorrected >= RATIO * cost and uncorrected - cost >= INTERVALS * interval and beaten >= _SURE
     found = Clock(low - REACH_S, high - REACH_S, cost, uncorrected, near, strong and low != REACH_S)
     return found if strong else _zone(active, starts, ends, interval, found)
+
+
+class _Inside(NamedTuple):
+    """The active samples of a GPU within its holdings, by offset.
+
+    Attributes:
+        all: their number.
+        by_hold: of the first holdings that have samples within reach; holdings x offsets.
+        near: holdings with samples near their end.
+    """
+
+    all: NDArray[np.int64]
+    by_hold: NDArray[np.int64]
+    near: int
+
+
+def _inside(times: NDArray[np.float64], begin: NDArray[np.float64], end: NDArray[np.float64], most: int) -> _Inside:
+    """Count samples within holdings at each offset, the first `most` holdings also one by one."""
+    low, high = np.searchsorted(times, begin - REACH_S), np.searchsorted(times, end + REACH_S)
+    some = high > low
+    begin, end, low, high = begin[some], end[some], low[some], high[some]
+    close = np.searchsorted(times, end - NEAR_S, "right"), np.searchsorted(times, end + NEAR_S)
+    near = int((np.minimum(close[1], high) > np.maximum(close[0], low)).sum())
+    # samples further than the reach from both ends are inside at every offset
+    deep_from = np.maximum(np.searchsorted(times, begin + REACH_S + 1, "right"), low)
+    deep_to = np.minimum(np.searchsorted(times, end - REACH_S - 1), high)
+    deep = deep_to > deep_from
+    deep_from, deep_to = np.where(deep, deep_from, high), np.where(deep, deep_to, high)
+    holds = np.arange(len(begin))
+    at = np.concatenate([_ranges(low, deep_from), _ranges(deep_to, high)])
+    of = np.concatenate([np.repeat(holds, deep_from - low), np.repeat(holds, high - deep_to)])
+    # shifted by -d, a sample lies inside for d in (t - end, t - begin]
+    first, past = (
+        np.clip(np.floor(times[at] - bound[of]) + 1, -REACH_S, REACH_S + 1).astype(np.int64) + REACH_S
+        for bound in (end, begin)
+    )
+    every = np.bincount(first, minlength=_SHIFTS + 1) - np.bincount(past, minlength=_SHIFTS + 1)
+    every[0] += (deep_to - deep_from).sum()
+    few = min(most, len(begin))
+    own = of < few
+    cells = of[own] * (_SHIFTS + 1)
+    size = few * (_SHIFTS + 1)
+    steps = np.bincount(cells + first[own], minlength=size) - np.bincount(cells + past[own], minlength=size)
+    of_holds = steps.reshape(few, _SHIFTS + 1)
+    of_holds[:, 0] += (deep_to - deep_from)[:few]
+    return _Inside(np.cumsum(every)[:_SHIFTS], np.cumsum(of_holds, axis=1)[:, :_SHIFTS], near)
+
+
+def _ranges(low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the numbers from each low to below its high, one range after the other."""
+    sizes = high - low
+    return np.repeat(low - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes) + np.arange(sizes.sum())
 
 
 def _zone(active: Arrays, starts: Arrays, ends: Arrays, interval: float, skew: Clock) -> Clock:
@@ -100,18 +146,22 @@ def _zone(active: Arrays, starts: Arrays, ends: Arrays, interval: float, skew: C
     for times, begin, end in zip(active, starts, ends, strict=True):
         if not len(begin):
             continue
-        thin = max(1, len(times) // _THINNED)
-        some = times[::thin]
+        first, past = _united(begin, end)
         for hours in costs:
-            moved = some - 3600 * hours
-            at = np.searchsorted(begin, moved, side="right") - 1
-            inside = (at >= 0) & (moved < end[np.clip(at, 0, None)])
-            costs[hours] += float((~inside).sum()) * thin * interval
+            low, high = (np.searchsorted(times, bound + 3600 * hours) for bound in (first, past))
+            costs[hours] += float(len(times) - (high - low).sum()) * interval
     best = min(costs, key=lambda hours: (costs[hours], abs(hours)))
     clear = costs[0] >= RATIO * costs[best] and costs[0] - costs[best] >= INTERVALS * interval
     if not best or not clear or costs[best] * RATIO > skew.cost:
         return skew
     return Clock(3600.0 * best, 3600.0 * best, costs[best], costs[0], skew.boundaries, strong=False)
+
+
+def _united(begin: NDArray[np.float64], end: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Unite holdings, in order of their starts, that overlap."""
+    latest = np.maximum.accumulate(end)
+    new = np.append(True, begin[1:] > latest[:-1])
+    return begin[new], latest[np.append(np.flatnonzero(new)[1:] - 1, len(end) - 1)]
 
 
 def _plateau(within: NDArray[np.int64], best: int) -> tuple[int, int]:

@@ -45,8 +45,16 @@ class Samples(NamedTuple):
     interval: NDArray[np.float64]
 
 
-def samples(lane: NDArray[np.int64], t: NDArray[np.float64], value: NDArray[np.float64]) -> tuple[Samples, int]:
+def samples(
+    lane: NDArray[np.int64], t: NDArray[np.float64], value: NDArray[np.float64], like: Samples | None = None
+) -> tuple[Samples, int]:
     """Take samples sorted by lane and time; of duplicates the last counts.
+
+    Args:
+        lane: number of the lane.
+        t: time (s).
+        value: value of the metric.
+        like: samples of another metric with the same lanes and times.
 
     Returns:
         the samples, and the number left out because another one of the same lane and time has a different value.
@@ -54,38 +62,53 @@ def samples(lane: NDArray[np.int64], t: NDArray[np.float64], value: NDArray[np.f
     if not len(t):
         empty = np.empty(0)
         return Samples(lane, t, value, empty), 0
+    if like is not None and len(like.t) == len(t):
+        return like._replace(value=value), 0
     last = np.append((lane[1:] != lane[:-1]) | (t[1:] != t[:-1]), True)
     differ = int((~last[:-1] & (value[1:] != value[:-1])).sum())
     lane, t, value = lane[last], t[last], value[last]
-    return Samples(lane, t, value, _intervals(lane, t)), differ
+    return Samples(lane, t, value, _intervals(lane, t) if like is None else like.interval), differ
 
 
 def _intervals(lane: NDArray[np.int64], t: NDArray[np.float64]) -> NDArray[np.float64]:
     steps = np.append(np.diff(t), np.nan)
     steps[np.append(lane[1:] != lane[:-1], True)] = np.nan
-    rows = pl.DataFrame({"lane": lane, "day": np.floor(t / DAY).astype(np.int32), "step": steps}).with_columns(
-        pl.col("step").fill_nan(None)
-    )
-    daily = pl.col("step").median().over("lane", "day")
-    whole = pl.col("step").median().over("lane")
-    return (
-        rows.select(daily.fill_null(whole).fill_null(pl.col("step").median())).to_series().fill_null(np.nan).to_numpy()
-    )
+    day = np.floor(t / DAY)
+    of_day = _medians(steps, np.append(True, (lane[1:] != lane[:-1]) | (day[1:] != day[:-1])))
+    if not np.isnan(of_day).any():
+        return of_day
+    of_lane = _medians(steps, np.append(True, lane[1:] != lane[:-1]))
+    known = steps[~np.isnan(steps)]
+    of_all = np.median(known) if len(known) else np.nan
+    return np.where(~np.isnan(of_day), of_day, np.where(~np.isnan(of_lane), of_lane, of_all))
+
+
+def _medians(steps: NDArray[np.float64], new: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return, per step, the median of its run, which begins where `new` is true; NaN: the run has no step."""
+    run = pl.Series(np.cumsum(new))
+    rows = pl.DataFrame({"run": run, "step": pl.Series(steps, nan_to_null=True)})
+    found = rows.group_by("run", maintain_order=True).agg(pl.col("step").median(), pl.len())
+    return np.repeat(found["step"].fill_null(np.nan).to_numpy(), found["len"].to_numpy())
 
 
 def holders(some: Samples, held: Held) -> NDArray[np.int64]:
     """Return the index in `held` of each sample's holder at start <= t < end; -1: none."""
     if not len(held.lane) or not len(some.t):
         return np.full(len(some.t), -1)
-    origin = min(some.t[:: max(1, len(some.t) - 1)].min(), held.start.min(), some.t.min())
-    reach = max(some.t.max(), held.start.max()) - origin + 1
-    # lanes one after the other on one axis
-    at = (
-        np.searchsorted(held.lane * reach + (held.start - origin), some.lane * reach + (some.t - origin), side="right")
-        - 1
-    )
+    order = _starts_before(some, held)
+    at = np.repeat(np.arange(-1, len(held.lane)), np.diff(order, prepend=0, append=len(some.t)))
     known = np.clip(at, 0, None)
     return np.where((at >= 0) & (held.lane[known] == some.lane) & (some.t < held.end[known]), known, -1)
+
+
+def _starts_before(some: Samples, held: Held) -> NDArray[np.int64]:
+    """Return, by holding, the number of samples that precede it by lane and time."""
+    found = np.searchsorted(some.lane, held.lane)
+    past = np.searchsorted(some.lane, held.lane, side="right")
+    for block in np.split(np.arange(len(held.lane)), np.flatnonzero(np.diff(held.lane)) + 1):
+        low, high = found[block[0]], past[block[0]]
+        found[block] = low + np.searchsorted(some.t[low:high], held.start[block])
+    return found
 
 
 def weights(some: Samples, holder: NDArray[np.int64], held: Held) -> NDArray[np.float64]:

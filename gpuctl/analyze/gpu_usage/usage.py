@@ -85,6 +85,22 @@ class _Job:
     part: bool = False
 
 
+class _Joined(NamedTuple):
+    """Samples joined to holdings.
+
+    Attributes:
+        there: which rows have a value of the metric.
+        some: the samples.
+        holder: of each, the index of its holding; -1: none.
+        weight: of each, the seconds that it represents.
+    """
+
+    there: NDArray[np.bool_]
+    some: spans.Samples
+    holder: NDArray[np.int64]
+    weight: NDArray[np.float64]
+
+
 def renew(store: Store, cluster: str, options: Options) -> None:
     """Recompute the GPU usage of a cluster in a store that is open for writing.
 
@@ -260,6 +276,7 @@ class _Usage:
             return {}
         found: dict[str, float] = {}
         busy = rows.filter(pl.col("node_clock") & ((pl.col("util") > 0) | (pl.col("mem_mb") > 1024)))
+        busy_lane, busy_t = busy["lane"].to_numpy(), busy["t"].to_numpy()
         for machine in machines:
             if machine in self._moved:
                 # the node's first GPUs fill a batch, which is enough to estimate its clock
@@ -272,8 +289,7 @@ class _Usage:
                 mine = held.lane == at
                 if not mine.any():
                     continue
-                own = busy.filter(pl.col("lane") == at)
-                some = own["t"].unique().sort().to_numpy()
+                some = np.unique(busy_t[np.searchsorted(busy_lane, at) : np.searchsorted(busy_lane, at, side="right")])
                 times.append(some)
                 starts.append(held.start[mine])
                 ends.append(held.end[mine])
@@ -299,14 +315,21 @@ class _Usage:
         sums: dict[str, NDArray[np.float64]] = {}
         seconds: dict[str, NDArray[np.float64]] = {}
         util: spans.Samples | None = None
+        # most tools measure all metrics at the same times
+        before: _Joined | None = None
         for metric in _METRICS:
             there = rows[metric].is_not_null().to_numpy()
             if not there.any():
                 continue
             value = rows[metric].cast(pl.Float64).to_numpy()[there]
-            some, differ = spans.samples(lane[there], t[there], value)
-            holder = spans.holders(some, held)
-            weight = spans.weights(some, holder, held)
+            if before is not None and np.array_equal(there, before.there):
+                some, differ = spans.samples(lane[there], t[there], value, before.some)
+                holder, weight = before.holder, before.weight
+            else:
+                some, differ = spans.samples(lane[there], t[there], value)
+                holder = spans.holders(some, held)
+                weight = spans.weights(some, holder, held)
+                before = _Joined(there, some, holder, weight)
             mine = holder >= 0
             size = len(held.lane)
             sums[metric] = np.bincount(holder[mine], some.value[mine] * weight[mine], size).astype(np.float64)
@@ -314,7 +337,7 @@ class _Usage:
             if metric == "util":
                 util = some
                 self._counts["duplicates"] += differ
-                self._of_util(some, holder, held, who)
+                self._of_util(some, holder, weight, held, who)
             if metric == "mem_mb":
                 highest = np.full(size, -1.0)
                 np.maximum.at(highest, holder[mine], some.value[mine])
@@ -342,7 +365,8 @@ class _Usage:
         rows = rows.filter(pl.col("energy_j").is_not_null())
         if not rows.height or not len(held.lane):
             return
-        some, _ = spans.samples(*(rows[name].to_numpy() for name in ("lane", "t", "energy_j")))
+        lane, t, energy = (rows[name].to_numpy() for name in ("lane", "t", "energy_j"))
+        some, _ = spans.samples(lane, t, energy)
         found = counters.energy(some, held)
         self._counts["energy_resets"] += found.resets
         for at in np.flatnonzero(~np.isnan(found.joules)):
@@ -351,8 +375,9 @@ class _Usage:
             job.counted_s += float(held.end[at] - held.start[at])
 
     def _of_util(
-        self, some: spans.Samples, holder: NDArray[np.int64], held: spans.Held, who: NDArray[np.int64]
-    ) -> None:
+        self, some: spans.Samples, holder: NDArray[np.int64], weights: NDArray[np.float64], held: spans.Held,
+        who: NDArray[np.int64],
+    ) -> None:  # fmt: skip
         """Compute idleness, unused GPUs, and the input of tables of utilization."""
         size = len(held.lane)
         if not size:
@@ -361,7 +386,7 @@ class _Usage:
         idle = spans.idle(some, holder, held, self._options.idle_after_min * 60)
         counts = np.bincount(holder[mine], minlength=size)
         busy = np.bincount(holder[mine], some.value[mine] > 0, size)
-        weight = np.bincount(holder[mine], spans.weights(some, holder, held)[mine], size)
+        weight = np.bincount(holder[mine], weights[mine], size)
         interval = np.zeros(size)
         np.maximum.at(interval, holder[mine], np.nan_to_num(some.interval[mine]))
         for at in np.flatnonzero(counts):
