@@ -7,13 +7,17 @@ in milliseconds since 8.2 and append fields; Open Cluster Scheduler counts in mi
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpuctl.core.line_reader import RowError
 from gpuctl.core.local_time import LATEST_S
 from gpuctl.core.states import State
 from gpuctl.ingest.batch.jobs import REQUEUED
 from gpuctl.ingest.batch.run_records import Record, run_of
+
+if TYPE_CHECKING:
+    from gpuctl.ingest.batch.run_records import RunRecords
+    from gpuctl.ingest.core.format import Sink
 
 _WHOLE = re.compile(r"-?\d{1,17}", re.ASCII)
 _REAL = re.compile(r"-?\d{1,17}\.\d{1,9}", re.ASCII)
@@ -241,3 +245,30 @@ def _ending(
         over = _over(account, requests, start, end)
         return over or (State.KILLED if signal in _KILLS else State.FAILED), reason, code, signal
     return State.FAILED, reason, code, signal
+
+
+class Accounts:
+    """Takes the records of one file; those of tasks of an integrated parallel job come before it, and give its nodes.
+
+    Args:
+        sink: takes the counts of records of tasks.
+        records: takes those of runs.
+    """
+
+    def __init__(self, sink: Sink, records: RunRecords) -> None:
+        self._sink = sink
+        self._records = records
+        self._slaves: dict[str, set[str]] = {}
+
+    def take(self, account: Account, line: int, raw: str) -> None:
+        """Take a record.
+
+        Raises:
+            RowError: a field has no valid value.
+        """
+        name = job_of(account)
+        if account.pe_task not in {"NONE", ""}:
+            self._slaves.setdefault(name, set()).add(account.host)
+            self._sink.loaded()
+            return
+        self._records.add(finished(account, self._slaves.pop(name, set())), line, raw)

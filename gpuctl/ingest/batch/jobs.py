@@ -291,13 +291,18 @@ def _seconds(sql: str, times: tuple[str, ...]) -> str:
 
 def _frame(each: list[dict[str, Any]]) -> Any:
     import polars as pl
+    import pyarrow as pa
 
     kinds: dict[str, Any] = {
         name: pl.List(pl.String) if name == "quirks" else pl.Boolean if name == "estimated" else
         pl.Float64 if name in _REALS | _TIMES else pl.Int64 if name in _COUNTS else pl.String
         for name in each[0]
     }  # fmt: skip
-    frame = pl.DataFrame({name: [row[name] for row in each] for name in kinds}, schema=kinds, strict=False)
+    # Polars makes a list column row by row, Arrow in one pass
+    made: dict[str, Any] = {name: [row[name] for row in each] for name in kinds}
+    if "quirks" in made:
+        made["quirks"] = pl.Series(pa.array(made["quirks"], pa.list_(pa.string())))
+    frame = pl.DataFrame(made, schema=kinds, strict=False)
     return frame.with_columns(
         (pl.col(name) * 1_000_000).round().cast(pl.Int64).cast(pl.Datetime("us", "UTC"))
         for name in frame.columns

@@ -12,7 +12,7 @@ import re
 from typing import BinaryIO
 
 from gpuctl.core.line_reader import RowError, numbered_lines
-from gpuctl.ingest.batch.grid_engine import finished, job_of, split
+from gpuctl.ingest.batch.grid_engine import Accounts, split
 from gpuctl.ingest.batch.run_records import RunRecords
 from gpuctl.ingest.core.format import Format, Sink
 
@@ -28,7 +28,7 @@ _COMMENTS = 50
 def load(stream: BinaryIO, sink: Sink) -> None:
     """Read jobs, attempts and placements; a row of the ledger is a line that is no comment."""
     records = RunRecords(sink, NAME, JSON_NAME)
-    slaves: dict[str, set[str]] = {}
+    accounts = Accounts(sink, records)
     for line in numbered_lines(stream):
         if len(line.data.strip()) <= 1 or line.data.startswith(b"#"):
             continue
@@ -40,17 +40,9 @@ def load(stream: BinaryIO, sink: Sink) -> None:
                 # the reporting file has records about hosts, queues and steps of a job, too
                 sink.loaded()
                 continue
-            account = split(text[report.end() :] if report is not None else text)
-            name = job_of(account)
-            if account.pe_task not in {"NONE", ""}:
-                slaves.setdefault(name, set()).add(account.host)
-                sink.loaded()
-                continue
-            record = finished(account, slaves.pop(name, set()))
+            accounts.take(split(text[report.end() :] if report is not None else text), line.line_no, text)
         except RowError as bad:
             sink.reject(line.line_no, str(bad), line.data)
-            continue
-        records.add(record, line.line_no, text)
     records.finish()
 
 

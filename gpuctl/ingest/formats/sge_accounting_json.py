@@ -10,7 +10,7 @@ import re
 from typing import Any, BinaryIO
 
 from gpuctl.core.line_reader import RowError
-from gpuctl.ingest.batch.grid_engine import Account, finished, job_of
+from gpuctl.ingest.batch.grid_engine import Account, Accounts
 from gpuctl.ingest.batch.run_records import RunRecords
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.formats.sge_accounting import JSON_NAME, NAME
@@ -35,7 +35,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
         InputError: there is nothing in the file.
     """
     records = RunRecords(sink, NAME, JSON_NAME)
-    slaves: dict[str, set[str]] = {}
+    accounts = Accounts(sink, records)
     for element in elements(stream, _START):
         sink.seen()
         try:
@@ -45,17 +45,9 @@ def load(stream: BinaryIO, sink: Sink) -> None:
             if found.get("type", "acct") != "acct" or "job_number" not in found:
                 sink.loaded()
                 continue
-            account = _account(found)
-            name = job_of(account)
-            if account.pe_task not in {"NONE", ""}:
-                slaves.setdefault(name, set()).add(account.host)
-                sink.loaded()
-                continue
-            record = finished(account, slaves.pop(name, set()))
+            accounts.take(_account(found), element.line_no, element.raw.decode("utf-8", "replace"))
         except RowError as bad:
             sink.reject(element.line_no, str(bad), element.raw)
-            continue
-        records.add(record, element.line_no, element.raw.decode("utf-8", "replace"))
     records.finish()
 
 
