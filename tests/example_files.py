@@ -149,6 +149,7 @@ def example_files() -> dict[str, tuple[str, bytes]]:
             "job_1800000000000_0011-json.jhist",
             (FIXTURES / "yarn/jhist/job_1800000000000_0011-json.jhist").read_bytes(),
         ),
+        "yarn-sls": ("jobs.json", (FIXTURES / "yarn/sls/jobs.json").read_bytes()),
         "spark-events": _spark("app-20270115080000-0001"),
     }  # fmt: skip
 

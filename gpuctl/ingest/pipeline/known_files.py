@@ -160,11 +160,6 @@ KNOWN = (
         b'{"jobID" : "job_1800000000000_0001", "user" : "eve", "computonsPerMapInputByte" : -1, "mapTasks" : []}',
     ),
     Known(
-        "input of YARN's scheduler load simulator (SLS)", _YARN,
-        _sign(r'"job\.start\.ms"\s?:[\s\S]{0,4000}"job\.tasks"\s?:'),
-        b'{"am.type":"mapreduce","job.start.ms":0,"job.end.ms":95375,"job.queue.name":"q","job.tasks":[]}',
-    ),
-    Known(
         "events of Kubernetes",
         "the objects themselves, as they change: kubectl get workloads -A -w --output-watch-events -o json",
         _sign(r'"kind"\s?:\s?"Event(?:List)?"'),
