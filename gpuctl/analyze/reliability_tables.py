@@ -79,7 +79,7 @@ _PLACES = "SELECT number, machine, gpus FROM base_placements WHERE gpus > 0"
 def build(
     store: Store,
     cluster: str,
-    table: Table,
+    table: Table | None,
     choices: Choices = DEFAULT,
     period: tuple[float | None, float | None] = (None, None),
 ) -> None:
@@ -88,7 +88,7 @@ def build(
     Args:
         store: open, only read; base_jobs, base_attempts, base_placements and base_machines exist.
         cluster: the cluster.
-        table: the signatures with which logs were scanned.
+        table: the signatures with which logs were scanned; None: no line of a log is stored.
         choices: of the user.
         period: begin and end of the time that the tables cover, seconds since 1970; None: as the log begins and ends.
     """
@@ -156,8 +156,13 @@ def _schema(name: str) -> dict[str, pl.DataType]:
     return {column: pl.String() if column in _TEXTS else pl.Float64() for column in names}
 
 
-def _reasons(store: Store, cluster: str, table: Table) -> pl.DataFrame:
+_REASONS = {"number": pl.Int32, "reason": pl.String, "user_reason": pl.Boolean}
+
+
+def _reasons(store: Store, cluster: str, table: Table | None) -> pl.DataFrame:
     """Return reasons of ends by logs alone: ``number``, ``reason``, ``user_reason`` (whether a user can cause it)."""
+    if table is None:
+        return pl.DataFrame(schema=_REASONS)
     words = Words(table)
     found = []
     for number, lines in kept_lines(store, cluster):
@@ -167,6 +172,4 @@ def _reasons(store: Store, cluster: str, table: Table) -> pl.DataFrame:
             continue
         of_user = "user" in (verdict.category or "").split("+") and reason not in SYMPTOMS
         found.append((number, reason_of_line(reason, verdict.evidence or ""), of_user))
-    return pl.DataFrame(
-        found, schema={"number": pl.Int32, "reason": pl.String, "user_reason": pl.Boolean}, orient="row"
-    )
+    return pl.DataFrame(found, schema=_REASONS, orient="row")

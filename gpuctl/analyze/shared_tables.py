@@ -331,7 +331,9 @@ class SharedTables:
         from gpuctl.joblogs.table import load as load_signatures
 
         self._notify("finding causes of interruptions")
-        table = load_signatures(self._options.signatures, learned=self._options.learned)
+        # without lines of logs only signatures of the user are read, for their errors
+        some = self._has_rows("job_logs") or self._options.signatures
+        table = load_signatures(self._options.signatures, learned=self._options.learned) if some else None
         period = (self._instant("since"), self._instant("until"))
         with _beside_arrays(self._store):
             reliability_tables.build(self._store, self.cluster, table, self._options.reliability, period)

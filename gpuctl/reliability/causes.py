@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from gpuctl.reliability import xids
-from gpuctl.reliability.intervals import first_within, keys
+from gpuctl.reliability.intervals import first_within, keys, on_rows
 
 HARD, SOFT, INFRA = "infrastructure_hardware", "infrastructure_software", "infrastructure"
 INFRASTRUCTURE = (HARD, SOFT, INFRA)
@@ -102,7 +102,7 @@ def classify(given: Evidence) -> pl.DataFrame:
         points, null for none), ``anchor_s`` (its time).
     """
     a = given.attempts
-    state, reason = pl.col("state"), pl.col("reason")
+    state = pl.col("state")
     requeued = pl.col("source_state").str.starts_with("REQUEUED").fill_null(False)
     elapsed = pl.col("end_s") - pl.col("start_s")
     met_limit = requeued & (elapsed >= pl.col("time_limit_s") - LIMIT_S).fill_null(False)
@@ -115,10 +115,31 @@ def classify(given: Evidence) -> pl.DataFrame:
         .when((state == "killed") & ~requeued).then(pl.lit(CANCEL))
         .otherwise(pl.lit(UNKNOWN))
     )  # fmt: skip
-    by_root = pl.col("source_state").str.contains(r"^CANCELLED by 0$").fill_null(False)
-    a = a.with_columns(cause=by_state, by_root=by_root)
-    looked = a.filter((pl.col("cause").is_in([UNKNOWN, INFRA])) | pl.col("by_root"))
-    a = a.join(_near(given, looked), on="row", how="left", maintain_order="left")
+    by_root = (pl.col("source_state") == "CANCELLED by 0").fill_null(False)
+    states = a.select(cause=by_state, by_root=by_root)
+    looked = a.select(_ASKED).hstack(states).filter(pl.col("cause").is_in([UNKNOWN, INFRA]) | pl.col("by_root"))
+    found = _by_evidence(given, looked)
+    known = on_rows(a.height, looked["row"], found.with_columns(asked=True))
+    return known.select(
+        cause=pl.coalesce("cause", states["cause"]),
+        component="component",
+        evidence=pl.when("asked").then("evidence").otherwise(pl.lit("state")),
+        anchor="anchor",
+        anchor_s="anchor_s",
+    )
+
+
+_ASKED = ("row", "job", "user", "name", "gpus", "state", "reason", "user_reason", "has_log", "start_s", "end_s")
+
+
+def _by_evidence(given: Evidence, looked: pl.DataFrame) -> pl.DataFrame:
+    """Find the cause of attempts whose state does not tell it, or tells no more than that a node was lost.
+
+    Returns:
+        In their order the columns of `classify`.
+    """
+    state, reason = pl.col("state"), pl.col("reason")
+    a = looked.join(_near(given, looked), on="row", how="left", maintain_order="left")
     open_ = pl.col("cause") == UNKNOWN
     has_near = pl.col("near").is_not_null()
     near_cause = pl.when(pl.col("near_kind") == "software").then(pl.lit(SOFT)).otherwise(pl.lit(HARD))
@@ -143,16 +164,16 @@ def classify(given: Evidence) -> pl.DataFrame:
         .when(open_ & ~oom).then(pl.lit(None, pl.String))
         .otherwise(pl.lit("state"))
     )  # fmt: skip
-    infra = chosen.is_in(INFRASTRUCTURE)
-    by_log = infra & (evidence == "log")
+    # in two steps: the second reads the columns of the first several times
+    a = a.with_columns(cause=chosen, evidence=evidence)
+    infra = pl.col("cause").is_in(INFRASTRUCTURE)
+    by_log = infra & (pl.col("evidence") == "log")
     component = (
         pl.when(by_log).then(reason.replace(HARD_REASONS | SOFT_REASONS))
-        .when(chosen == USER).then(reason)
+        .when(pl.col("cause") == USER).then(reason)
         .when(infra).then(pl.coalesce("near_component", pl.when(state == "node_fail").then(pl.lit("node"))))
     )  # fmt: skip
     a = a.with_columns(
-        cause=chosen,
-        evidence=evidence,
         component=component,
         anchor=pl.when(infra & ~by_log).then("near_node"),
         anchor_s=pl.when(infra & ~by_log).then("near_s"),
@@ -282,11 +303,12 @@ def _repeats(a: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
     """Take a crash that repeats on other nodes for the program's: same user, name and size, alike run times."""
     by = ["user", "name", "gpus"]
     failed = a.filter(pl.col("cause").is_in([UNKNOWN, USER]) & pl.col("name").is_not_null())
+    groups = failed.filter(pl.col("cause") == UNKNOWN).select(by).unique(maintain_order=True).with_row_index("group")
     failed = failed.select("row", *by, "cause", "end_s", run=pl.col("end_s") - pl.col("start_s"))
-    failed = failed.filter((pl.len().over(by) > REPEATS) & (pl.col("cause") == UNKNOWN).any().over(by))
+    failed = failed.join(groups, on=by, nulls_equal=True).drop(by)
+    failed = failed.filter(pl.len().over("group") > REPEATS).sort("group", "end_s", "row")
     if failed.is_empty():
         return a
-    failed = failed.sort(*by, "end_s", "row").with_columns(group=pl.struct(by).rle_id())
     group, end, row = (failed[name].to_numpy() for name in ("group", "end_s", "row"))
     key = keys(group, end)
     first = np.maximum(np.searchsorted(key, keys(group, np.maximum(end - REPEAT_S, 0))), np.arange(len(key)) - NEAREST)

@@ -58,7 +58,8 @@ def scan(shares: np.ndarray, seed: int = 0) -> Change | None:
     strength, place = _strongest(shares[None, :])
     rng, hits, chunk = np.random.default_rng(seed), 0, max(1, _AT_ONCE // n)
     for first in range(0, DRAWS, chunk):
-        drawn = np.sort(rng.uniform(size=(min(chunk, DRAWS - first), n)), axis=1)
+        drawn = rng.uniform(size=(min(chunk, DRAWS - first), n))
+        drawn.sort(axis=1)
         hits += int((_strongest(drawn)[0] >= strength[0] - 1e-12).sum())
     k = EDGE + int(place[0])
     return Change(float((shares[k - 1] + shares[k]) / 2), k, (hits + 1) / (DRAWS + 1))

@@ -11,7 +11,7 @@ import polars as pl
 
 from gpuctl.reliability import causes, incidents, outages, runs, xids
 from gpuctl.reliability.choices import DEFAULT, Choices
-from gpuctl.reliability.intervals import DAY, Held, union
+from gpuctl.reliability.intervals import DAY, Held, on_rows, union
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,13 @@ class Facts:
         return seconds
 
     @cached_property
+    def in_several(self) -> np.ndarray:
+        """Whether each attempt is of a run of several attempts."""
+        run = self.attempts["run"].to_numpy()
+        several: np.ndarray = np.bincount(run)[run] > 1
+        return several
+
+    @cached_property
     def failures_of_nodes(self) -> pl.DataFrame:
         """Unplanned outages that began in the window."""
         return self.outages.filter(~pl.col("planned") & ~pl.col("earlier"))
@@ -145,6 +152,15 @@ def _since(nodes: pl.DataFrame, places: pl.DataFrame, down: pl.DataFrame) -> np.
     return since.clip(min=0.0)
 
 
+def _held(places: pl.DataFrame, attempts: pl.DataFrame) -> pl.DataFrame:
+    """What attempts held on nodes: see `Facts.places`; in the order of rows and nodes."""
+    at = places.join(attempts.select("number", "row"), on="number", maintain_order="left").select("row", "node", "gpus")
+    row, node = at["row"].to_numpy().astype(np.int64), at["node"].to_numpy()
+    if ((row[1:] < row[:-1]) | ((row[1:] == row[:-1]) & (node[1:] < node[:-1]))).any():
+        at = at.sort("row", "node")
+    return at.with_columns(attempts[name].gather(at["row"]) for name in ("start_s", "end_s"))
+
+
 def gather(
     *,
     attempts: pl.DataFrame,
@@ -176,8 +192,7 @@ def gather(
     code = nodes.select("machine").with_row_index("node").with_columns(pl.col("node").cast(pl.Int64))
     a = attempts.with_row_index("row").with_columns(pl.col("queued_s", "eligible_s", "start_s", "end_s") - begin)
     a = a.with_columns(pl.col("end_s").clip(lower_bound=pl.col("start_s")))
-    at = places.join(code, on="machine").join(a.select("number", "row", "start_s", "end_s"), on="number")
-    at = at.select("row", "node", "gpus", "start_s", "end_s").sort("row", "node")
+    at = _held(places.join(code, on="machine", maintain_order="left"), a)
     nodes = nodes.with_columns(pl.col("installed_s") - begin)
     racks = nodes.select("rack").with_row_index("node").with_columns(pl.col("node").cast(pl.Int64))
     seen = (
@@ -196,18 +211,13 @@ def gather(
     a = a.hstack(causes.classify(causes.Evidence(a, at, down, faults, shown, choices.window)))
     a = a.hstack(runs.link(a, options, choices))
     found = incidents.group(a, at, down, racks)
-    a = a.join(
-        found.select("row", "incident", "node", new_cause="cause", new_component="component"),
-        on="row",
-        how="left",
-        maintain_order="left",
-    )
+    met = on_rows(a.height, found["row"], found.select("incident", "node", "cause", "component"))
     a = a.with_columns(
-        cause=pl.coalesce("new_cause", "cause"),
-        component=pl.coalesce("new_component", "component"),
-    ).drop("new_cause", "new_component")
+        cause=pl.coalesce(met["cause"], "cause"),
+        component=pl.coalesce(met["component"], "component"),
+    ).hstack(met.select("incident", "node"))
     second = runs.second_order(a, at)
-    a = a.join(second, on="row", how="left", maintain_order="left")
+    a = a.hstack(on_rows(a.height, second["row"], second.select("certain")))
     counted = (
         found.sort("incident", "row")
         .group_by("incident", maintain_order=True)

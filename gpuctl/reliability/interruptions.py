@@ -38,12 +38,11 @@ _OPEN_TO = {
 def table(facts: Facts) -> pl.DataFrame:
     """The rows of ``interruptions``: one a cause, then ``all`` (interruptions only)."""
     run = pl.col("end_s") - pl.col("start_s")
-    over = facts.attempts.filter(pl.col("cause") != RUNNING).with_columns(
-        gpu_h=pl.col("gpus") * run / 3600, run_h=run / 3600
-    )
+    over = facts.attempts.select("cause", "unit", gpu_h=pl.col("gpus") * run / 3600, run_h=run / 3600)
+    over = over.filter(pl.col("cause") != RUNNING)
     sums = over.group_by("cause").agg(
         attempts=pl.len(),
-        jobs=pl.col("job").n_unique(),
+        jobs=pl.col("unit").n_unique(),
         gpu_hours=pl.col("gpu_h").sum(),
         median_run_h=pl.col("run_h").median(),
     )
@@ -77,7 +76,7 @@ def table(facts: Facts) -> pl.DataFrame:
         {
             "cause": "all",
             "attempts": cut.height,
-            "jobs": cut["job"].n_unique(),
+            "jobs": cut["unit"].n_unique(),
             "incidents": facts.incidents.height,
             "attempts_low": cut.height,
             "attempts_high": cut.height,
@@ -143,10 +142,10 @@ def xids(facts: Facts) -> pl.DataFrame:
 
     rows = facts.xids
     before, after = facts.choices.window
-    infra = facts.attempts.filter(
+    infra = facts.attempts.select("row", "end_s", "evidence", "cause").filter(
         pl.col("evidence").is_in(["event", "xid", "counter"]) & pl.col("cause").is_in(INFRASTRUCTURE)
     )
-    met = infra.select("row", "end_s").join(facts.places.select("row", "node"), on="row")
+    met = infra.join(facts.places.select("row", "node"), on="row")
     ended: dict[int, int] = {}
     for code, part in ((key[0], part) for key, part in rows.group_by("xid")):
         sorted_part = part.sort("node", "ts_s")

@@ -57,16 +57,34 @@ class _Edges:
         return difference
 
 
+def on_rows(height: int, row: pl.Series, values: pl.DataFrame) -> pl.DataFrame:
+    """Values of some rows as columns of all `height` rows: null elsewhere. A join would copy all other columns.
+
+    Args:
+        height: rows of the result.
+        row: number of each of `values`, from 0; each at most once.
+        values: of these rows.
+    """
+    place = np.full(height, -1, np.int64)
+    place[row.to_numpy()] = np.arange(len(row))
+    index = pl.select(at=pl.Series(place)).select(pl.when(pl.col("at") >= 0).then("at")).to_series()
+    return values.select(pl.all().gather(index))
+
+
 def union(node: np.ndarray, start: np.ndarray, end: np.ndarray) -> pl.DataFrame:
     """Join intervals of a node that meet: ``node``, ``start``, ``end``, in order."""
-    rows = pl.DataFrame({"node": node, "start": start, "end": end}).filter(pl.col("end") > pl.col("start"))
-    rows = rows.sort("node", "start")
-    before = pl.col("end").cum_max().shift().over("node")
-    parts = rows.with_columns(part=(before.is_null() | (pl.col("start") > before)).cum_sum())
-    joined = parts.group_by("part", maintain_order=True).agg(
-        pl.col("node").first(), pl.col("start").first(), pl.col("end").max()
-    )
-    return joined.drop("part")
+    some = np.flatnonzero(end > start)
+    order = some[np.lexsort((start[some], node[some]))]
+    node, start, end = node[order], start[order], end[order]
+    first = np.flatnonzero(np.diff(node, prepend=-1))
+    latest = np.empty(len(end))
+    for begin, until in zip(first, [*first[1:], len(end)], strict=True):
+        np.maximum.accumulate(end[begin:until], out=latest[begin:until])
+    new = np.append(True, start[1:] > latest[:-1])[: len(start)]
+    new[first] = True
+    begins = np.flatnonzero(new)
+    ends = np.append(begins[1:], len(end))[: len(begins)] - 1
+    return pl.DataFrame({"node": node[begins], "start": start[begins], "end": latest[ends]})
 
 
 def first_within(key: np.ndarray, node: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:

@@ -48,7 +48,7 @@ def table(facts: Facts) -> pl.DataFrame:
     expected = tests[0][1]
     pick = np.arange(size)
     hard = facts.xids.filter(pl.col("class") == "hardware")
-    met = facts.attempts.filter(pl.col("node").is_not_null())
+    met = facts.attempts.select("node", "width", "gpus", "start_s", "end_s").filter(pl.col("node").is_not_null())
     lost = met.with_columns(gpu_h=pl.col("gpus") * (pl.col("end_s") - pl.col("start_s")) / 3600)
 
     def count(rows: pl.DataFrame, weights: np.ndarray | None = None) -> np.ndarray:
@@ -239,19 +239,21 @@ def _cleared(facts: Facts, own: pl.DataFrame, kind: pl.Series, flagged: np.ndarr
         rates[name] = inside[good["node"].to_numpy()].sum() / days if days else 0.0
     replaced = pl.col("reason").str.contains(r"(?i)\brma\b|replac").fill_null(False)
     long = ~pl.col("open") & ((pl.col("to_s") - pl.col("from_s") > REPAIR_H * 3600) | replaced)
-    for node in np.flatnonzero(flagged).tolist():
-        mine = own.filter(pl.col("node") == node).sort("from_s")
-        for end in mine.filter(long)["to_s"].to_list():
-            since = mine.filter(pl.col("from_s") > end)
-            away = float((since["to_s"] - since["from_s"]).sum())
-            expected = rates[kind[node]] * (facts.until - end - away) / DAY
-            if expected < CLEAR_EXPECTED:
-                break
-            found[node] = "no"
+    bad = own.filter(pl.Series(flagged)[own["node"]]).sort("node", "from_s", maintain_order=True)
+    for part in bad.with_columns(long=long).partition_by("node", maintain_order=True):
+        node = int(part["node"][0])
+        start, end, repaired = (part[name].to_numpy() for name in ("from_s", "to_s", "long"))
+        first = np.searchsorted(start, end[repaired], "right")
+        since = len(start) - first
+        away = np.append(np.cumsum((end - start)[::-1])[::-1], 0.0)[first]
+        expected = rates[kind[node]] * (facts.until - end[repaired] - away) / DAY
+        # the expected number falls from repair to repair: those after the first with too few tell nothing
+        few = np.flatnonzero(expected < CLEAR_EXPECTED)
+        tells = slice(0, int(few[0]) if len(few) else len(expected))
+        if len(expected[tells]):
             # p of so many or more at the rate of the others
-            if since.height == 0 or gammainc(since.height, expected) > CLEAR_P:
-                found[node] = "yes"
-                break
+            by_chance = (since == 0) | (gammainc(np.maximum(since, 1), expected) > CLEAR_P)
+            found[node] = "yes" if by_chance[tells].any() else "no"
     return found
 
 
@@ -266,14 +268,14 @@ def _test(kind: pl.Series, count: np.ndarray, days: np.ndarray) -> tuple[np.ndar
 
 def _excluded(facts: Facts) -> dict[str, int]:
     """How many users excluded each node."""
-    given = facts.options.filter(pl.col("option") == "exclude").join(
-        facts.attempts.select("job", "user").unique("job"), on="job"
-    )
-    users: dict[str, set[str]] = {}
-    for value, user in given.select("value", "user").iter_rows():
+    given = facts.options.filter(pl.col("option") == "exclude")
+    users = facts.attempts.select("job", "user").join(given.select("job"), on="job", how="semi").unique("job")
+    given = given.join(users, on="job")
+    found: dict[str, set[str]] = {}
+    for value, user in given.select("value", "user").unique().iter_rows():
         for name in _names(value):
-            users.setdefault(name, set()).add(user)
-    return {name: len(of) for name, of in users.items()}
+            found.setdefault(name, set()).add(user)
+    return {name: len(of) for name, of in found.items()}
 
 
 def _names(value: str) -> list[str]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MONTH = 30.4375 * DAY
 OVERDISPERSED, SPREAD_NODES, DRAWS = 1.5, 5, 1000
+_AT_ONCE = 1_000_000
 AGES = ((0, 1), (1, 3), (3, 6), (6, 12), (12, 24), (24, None))
 """Months since a node's installation."""
 
@@ -143,10 +144,10 @@ def _spread(k: np.ndarray, days: np.ndarray) -> tuple[float | None, float | None
     dispersion = float(((k - expected) ** 2 / expected).sum() / (len(k) - 1))
     if dispersion <= OVERDISPERSED:
         return dispersion, None, None
-    rng, rates = np.random.default_rng(0), np.empty(DRAWS)
-    for i in range(DRAWS):
-        drawn = rng.integers(0, len(k), len(k))
-        rates[i] = k[drawn].sum() / days[drawn].sum()
+    rng, rates, at_once = np.random.default_rng(0), np.empty(DRAWS), max(1, _AT_ONCE // len(k))
+    for i in range(0, DRAWS, at_once):
+        drawn = rng.integers(0, len(k), (min(at_once, DRAWS - i), len(k)))
+        rates[i : i + at_once] = k[drawn].sum(axis=1) / days[drawn].sum(axis=1)
     low, high = 1000 * np.quantile(rates, (0.025, 0.975))
     return dispersion, float(low), float(high)
 

@@ -30,23 +30,11 @@ def link(attempts: pl.DataFrame, options: pl.DataFrame, choices: Choices = DEFAU
         choices: of the user: runs that they name.
 
     Returns:
-        In the order of `attempts`: ``run`` (a number), ``link`` (the weakest of the run's), ``before`` (row of the
-        attempt before it in its run, or null).
+        In the order of `attempts`: ``unit`` (a number of the job), ``run`` (a number), ``link`` (the weakest of the
+        run's), ``before`` (row of the attempt before it in its run, or null).
     """
-    attempts = attempts.with_columns(unit=_units(attempts["job"]))
-    jobs = (
-        attempts.group_by("unit", maintain_order=True)
-        .agg(
-            pl.col("job").first(),
-            pl.col("shown", "name", "user", "account", "gpus", "array_job", "array_task").first(),
-            tries=pl.len(),
-            submit=pl.col("queued_s").min(),
-            start=pl.col("start_s").min(),
-            end=pl.col("end_s").max(),
-            done=(pl.col("state").last() == "completed") | ~pl.col("over").last(),
-        )
-        .sort("unit")
-    )
+    unit = _units(attempts["job"]).to_numpy()
+    jobs = _jobs(attempts, unit)
     jobs = jobs.with_columns(key=_keys(jobs, choices))
     edges = [_dependencies(jobs, options), _arrays(jobs, options), _resubmissions(jobs), _counted(jobs)]
     chosen = pl.concat(edges, how="vertical_relaxed")
@@ -67,15 +55,33 @@ def link(attempts: pl.DataFrame, options: pl.DataFrame, choices: Choices = DEFAU
     several = np.zeros(jobs.height, np.int64)
     np.maximum.at(several, root, (jobs["tries"] > 1).to_numpy().astype(np.int64))
     weakest = np.maximum(weakest, several[root])
-    unit = attempts["unit"].to_numpy()
     run, row = root[unit], attempts["row"].to_numpy()
-    order = np.lexsort((attempts["attempt"].to_numpy(), attempts["start_s"].to_numpy(), run))
+    some = np.flatnonzero(np.bincount(run)[run] > 1)
+    order = some[np.lexsort((attempts["attempt"].to_numpy()[some], attempts["start_s"].to_numpy()[some], run[some]))]
     goes_on = run[order][1:] == run[order][:-1]
     before = np.full(len(row), -1, np.int64)
     before[order[1:][goes_on]] = row[order[:-1][goes_on]]
-    found = pl.DataFrame({"run": run, "before": before})
+    found = pl.DataFrame({"unit": unit, "run": run, "before": before})
     return found.select(
-        "run", link=pl.Series(LINKS).gather(weakest[unit]), before=pl.when(pl.col("before") >= 0).then("before")
+        "unit", "run", link=pl.Series(LINKS).gather(weakest[unit]), before=pl.when(pl.col("before") >= 0).then("before")
+    )
+
+
+def _jobs(attempts: pl.DataFrame, unit: np.ndarray) -> pl.DataFrame:
+    """One row a job, in the order of `unit`, which numbers the job of each attempt."""
+    order = np.argsort(unit, kind="stable")
+    first = np.flatnonzero(np.diff(unit[order], prepend=-1)) if len(unit) else np.zeros(0, np.int64)
+    last = np.append(first[1:], len(unit))[: len(first)] - 1
+    names = ("job", "shown", "name", "user", "account", "gpus", "array_job", "array_task")
+    submit, start, end = (attempts[name].to_numpy()[order] for name in ("queued_s", "start_s", "end_s"))
+    final = attempts.select((pl.col("state") == "completed") | ~pl.col("over")).to_series().to_numpy()
+    return attempts.select(names)[order[first]].with_columns(
+        pl.int_range(len(first), dtype=pl.UInt32).alias("unit"),
+        tries=pl.Series(last - first + 1),
+        submit=pl.Series(np.minimum.reduceat(submit, first)),
+        start=pl.Series(np.minimum.reduceat(start, first)),
+        end=pl.Series(np.maximum.reduceat(end, first)),
+        done=pl.Series(final[order[last]]),
     )
 
 
@@ -122,9 +128,9 @@ def _arrays(jobs: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:
 def _resubmissions(jobs: pl.DataFrame) -> pl.DataFrame:
     """The first job of the same user, name, account and size that is submitted within a day of a job's end."""
     by = ["user", "name", "account", "gpus"]
-    alike = jobs.filter(pl.col("name").is_not_null()).group_by(by).agg("unit").filter(pl.col("unit").list.len() > 1)
-    keyed = alike.select("unit").with_row_index("key").explode("unit")
-    some = jobs.select("unit", "submit", "end", "done").join(keyed, on="unit")
+    named = jobs.filter(pl.col("name").is_not_null()).select(*by, "unit", "submit", "end", "done")
+    alike = named.filter(~pl.col("done")).select(by).unique(maintain_order=True).with_row_index("key")
+    some = named.join(alike, on=by, nulls_equal=True)
     ended = some.filter(~pl.col("done")).select("key", "end", before="unit").sort("end", "before")
     found = ended.join_asof(
         some.select("key", "submit", after="unit").sort("submit", "after"),
@@ -203,10 +209,9 @@ def second_order(attempts: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
     Returns:
         ``row`` and ``certain``: whether evidence shows infrastructure; false where that end's cause is unknown.
     """
-    lost = attempts.filter(pl.col("cause") == "preempted").select(
-        "row", "end_s", "job", "qos", "priority", "preempted_by"
-    )
-    again = attempts.filter(pl.col("before").is_not_null())
+    lost = attempts.select("row", "cause", "end_s", "job", "qos", "priority", "preempted_by")
+    lost = lost.filter(pl.col("cause") == "preempted").drop("cause")
+    again = attempts.select("row", "before", "start_s", "job", "qos", "priority").filter(pl.col("before").is_not_null())
     took = again.with_columns(earlier=attempts["cause"].gather(again["before"]))
     took = took.filter(pl.col("earlier").str.starts_with("infrastructure") | (pl.col("earlier") == "unknown"))
     at = places.select("row", "node")

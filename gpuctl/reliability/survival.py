@@ -81,19 +81,13 @@ def table(facts: Facts, sizes: tuple[int, ...] = ()) -> pl.DataFrame:
     common = facts.incidents.height - alone
     per_node = facts.gpus_per_node
     low_k, high_k = (float(bound) for bound in garwood(alone))
-    rate = facts_rates(facts)
-    attempts = facts.attempts.with_columns(
+    attempts = facts.attempts.select(
+        "gpus",
         entered_h=pl.col("entered_s") / 3600,
         life_h=(pl.col("end_s") - pl.col("start_s") + pl.col("entered_s")) / 3600,
         failed=pl.col("cause").is_in(INFRASTRUCTURE),
     )
-    expected = (
-        facts.places.with_columns(pl.Series("rate", rate)[facts.places["node"]])
-        .join(attempts.select("row", size="gpus"), on="row")
-        .group_by("size")
-        .agg(expected=(pl.col("rate") * (pl.col("end_s") - pl.col("start_s")) / 86_400).sum())
-    )
-    expected_by = dict(expected.iter_rows())
+    expected_by = _expected(facts)
     rows = []
     for one in seen.iter_rows(named=True):
         size, k, hours = one["gpus"], one["interruptions"], one["run_h"]
@@ -162,6 +156,15 @@ def table(facts: Facts, sizes: tuple[int, ...] = ()) -> pl.DataFrame:
         "kind": pl.String,
     }
     return pl.DataFrame(rows, schema=schema)
+
+
+def _expected(facts: Facts) -> dict[float, float]:
+    """Interruptions that nodes' rates let expect, by an attempt's GPUs: rate of its nodes' type times their days."""
+    places, sizes = facts.places, facts.attempts.select("row", size="gpus")
+    days = places.select(
+        "row", days=pl.Series(facts_rates(facts))[places["node"]] * (pl.col("end_s") - pl.col("start_s")) / 86_400
+    )
+    return dict(days.join(sizes, on="row").group_by("size").agg(pl.col("days").sum()).iter_rows())
 
 
 def facts_rates(facts: Facts) -> np.ndarray:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from gpuctl.reliability.facts import Facts
 
 MOST_RUNS = 10_000
+_OF_RUNS = (
+    "row", "run", "attempt", "unit", "name", "user", "gpus", "gpu_type", "link", "width", "has_log", "cause",
+    "queued_s", "eligible_s", "start_s", "end_s",
+)  # fmt: skip
 LOST = ("infrastructure", "second_order", "preempted", "user_program", "time_limit", "user_cancel", "unknown")
 
 
@@ -105,12 +109,9 @@ class Accounts:
         """Of attempts, by row, whose logs tell."""
         self.paces: dict[int, Pace] = {}
         """Of runs whose logs tell."""
-        order = facts.attempts.sort("run", "start_s", "attempt")
-        logged = set(self.logs)
-        runs = (
-            order.filter(pl.col("row").is_in(list(logged)))["run"].unique() if logged else pl.Series([], dtype=pl.Int64)
-        )
-        some = order.filter(pl.col("run").is_in(runs.implode()))
+        a = facts.attempts.select("row", "run", "start_s", "end_s", "attempt", "cause")
+        logged = a.filter(pl.col("row").is_in(list(self.logs))).select("run").unique()
+        some = a.join(logged, on="run", how="semi").sort("run", "start_s", "attempt")
         for part in some.partition_by("run", maintain_order=True):
             self._measure(int(part["run"][0]), part)
 
@@ -168,7 +169,7 @@ class Accounts:
         a, given = self.facts.attempts, self.assumed
         run = pl.col("end_s") - pl.col("start_s")
         whole = pl.col("cause").is_in(["completed", RUNNING])
-        several = pl.len().over("run") > 1
+        several = pl.Series(self.facts.in_several)
         at_risk = (run - given.longest_load_s - given.longest_checkpoint_s).clip(lower_bound=0) * (
             1 - given.write_share
         )
@@ -226,13 +227,14 @@ class Accounts:
             },
             orient="row",
         )
-        return base.update(own, on="row", how="left")
+        return base.update(own, on="row", how="left") if own.height else base
 
     def table(self, spent: pl.DataFrame) -> pl.DataFrame:
         """The rows of ``ettr``: runs of several attempts, and those of whole nodes; those that held most first."""
         facts = self.facts
         chosen = self._largest_runs()
-        a = facts.attempts.join(chosen, on="run", how="semi").join(spent, on="row").sort("run", "start_s", "attempt")
+        a = facts.attempts.select(_OF_RUNS).join(chosen, on="run", how="semi").sort("run", "start_s", "attempt")
+        a = a.join(spent, on="row", maintain_order="left")
         run = pl.col("end_s") - pl.col("start_s")
         ended = pl.col("end_s").shift().over("run")
         waited = (pl.col("start_s") - pl.max_horizontal("eligible_s", ended)).clip(lower_bound=0)
@@ -245,7 +247,7 @@ class Accounts:
         rows = a.group_by("run", maintain_order=True).agg(
             pl.col("name", "user", "gpus", "link").first(),
             attempts=pl.len(),
-            jobs=pl.col("job").n_unique(),
+            jobs=pl.col("unit").n_unique(),
             queue_h=pl.col("waited").sum() / 3600,
             gap_h=pl.col("gap").sum() / 3600,
             run_h=pl.col("seconds").sum() / 3600,
@@ -276,19 +278,16 @@ class Accounts:
     def _largest_runs(self) -> pl.DataFrame:
         """The runs of the table: ``run``."""
         facts = self.facts
-        by_run = facts.attempts.filter(pl.col("end_s") > pl.col("start_s")).group_by("run")
+        a = facts.attempts.select("run", "gpus", "start_s", "end_s", several=pl.Series(facts.in_several))
+        # of a run of one attempt its size is the run's
+        a = a.filter(
+            (pl.col("end_s") > pl.col("start_s")) & (pl.col("several") | (pl.col("gpus") >= facts.gpus_per_node))
+        )
         size = pl.col("gpus").get(pl.col("start_s").arg_min())
-        rows = by_run.agg(gpus=size, attempts=pl.len(), seconds=(pl.col("end_s") - pl.col("start_s")).sum())
-        several = pl.col("run").is_in(self._of_several().implode())
-        rows = rows.filter((pl.col("gpus") > 0) & (several | (pl.col("gpus") >= facts.gpus_per_node)))
+        rows = a.group_by("run").agg(gpus=size, seconds=(pl.col("end_s") - pl.col("start_s")).sum())
+        rows = rows.filter(pl.col("gpus") > 0)
         order = rows.sort(pl.col("gpus") * pl.col("seconds"), "run", descending=[True, False])
         return order.head(MOST_RUNS).select("run")
-
-    def _of_several(self) -> pl.Series:
-        """Runs of several attempts."""
-        run = self.facts.attempts["run"].to_numpy()
-        number, count = np.unique(run, return_counts=True)
-        return pl.Series(number[count > 1])
 
     @staticmethod
     def _middle() -> pl.Expr:
@@ -362,7 +361,8 @@ class Accounts:
         """The rows of ``goodput_loss``: every GPU-hour of the window once."""
         facts = self.facts
         held = facts.places.group_by("row").agg(held=pl.col("gpus").sum())
-        a = facts.attempts.join(spent, on="row").join(held, on="row", how="left")
+        a = facts.attempts.select("row", "gpus", "certain", "ended_by").join(spent, on="row")
+        a = a.join(held, on="row", how="left")
         gpus = pl.coalesce("held", "gpus") / 3600
         second = pl.col("certain").fill_null(False)
         perhaps = pl.col("certain").is_not_null() & ~second

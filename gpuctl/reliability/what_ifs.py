@@ -161,8 +161,10 @@ WHAT_IFS = {
 
 def table(facts: Facts, spent: pl.DataFrame) -> pl.DataFrame:
     """The rows of ``reliability_whatif``; estimates overlap and do not add up."""
-    ended = facts.attempts.join(spent, on="row")
-    infra = ended.filter(pl.col("cause").is_in(INFRASTRUCTURE))
+    by_infra = pl.col("cause").is_in(INFRASTRUCTURE)
+    a = facts.attempts.select("row", "gpus", "cause", "before", "incident", "node", "start_s", "end_s")
+    ended = a.filter(by_infra | pl.col("before").is_not_null()).join(spent, on="row", maintain_order="left")
+    infra = ended.filter(by_infra)
     rows = [*_without_worst(facts, infra)]
     for minutes in MINUTES:
         x = 60.0 * minutes
