@@ -17,8 +17,10 @@ held AS (
 changes AS (
     SELECT nth, held_from_ts AS ts, gpus FROM held UNION ALL SELECT nth, held_until_ts, -gpus FROM held
 ),
+-- what was taken of one is given back: sums over all in this order are sums over each, and of sorted rows DuckDB adds them up in passing
 levels AS (
-    SELECT nth, ts, sum(gpus::DECIMAL(28, 9)) OVER (PARTITION BY nth ORDER BY ts, gpus ROWS UNBOUNDED PRECEDING) AS held FROM changes
+    SELECT nth, ts, sum(change) OVER (ROWS UNBOUNDED PRECEDING) AS held
+    FROM (SELECT nth, ts, gpus::DECIMAL(28, 9) AS change FROM changes ORDER BY nth, ts, gpus)
 ),
 most AS (SELECT nth, max(held)::DOUBLE AS held, arg_min(ts, (-held, ts)) AS ts FROM levels GROUP BY nth)
 SELECT NULL::VARCHAR AS machine, most.held, total.gpus, most.ts
