@@ -20,6 +20,7 @@
 -- column: size_unknown | attempts | attempts that ran and whose GPUs no source states: gpu_hours and occupancy_pct exclude them
 -- column: wait_p50_min | min | median wait of an attempt
 -- column: wait_p95_min | min | 95th percentile of the wait of an attempt
+-- column: wait_over_1h_pct | % | share of these waits that lasted more than an hour
 -- column: gpu_samples | rows | telemetry rows (one per node and minute), repeats included; of series of GPUs, GPU-minutes that jobs held
 WITH held AS (
     -- less what lies before the period that a filter chooses, and after it
@@ -61,5 +62,6 @@ SELECT $cluster AS cluster,
        (SELECT count(*) FROM base_attempts WHERE ran AND gpus IS NULL) AS size_unknown,
        (SELECT quantile_cont(wait_s, 0.5) / 60 FROM base_attempts) AS wait_p50_min,
        (SELECT quantile_cont(wait_s, 0.95) / 60 FROM base_attempts) AS wait_p95_min,
+       (SELECT 100 * avg((wait_s > 3600)::INTEGER) FROM base_attempts) AS wait_over_1h_pct,
        (SELECT count(*) FROM gpu_samples WHERE cluster = $cluster) + (SELECT coalesce(round(sum(seconds) / 60), 0)::BIGINT FROM gpu_use_hours WHERE cluster = $cluster) AS gpu_samples
 FROM held, log, size, unfiltered_size_known AS sized, share

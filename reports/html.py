@@ -29,7 +29,8 @@ from gpuctl.reports.charts.registry import draw_all
 from gpuctl.reports.export.values import json_value
 from gpuctl.reports.metrics import in_words, values
 from gpuctl.reports.report import against_baseline, compared, failed, file_endings, labelled, summarize, verdict
-from gpuctl.reports.summary import headlines
+from gpuctl.reports.standout import rules_applied
+from gpuctl.reports.summary import headlines, period_and_size
 from gpuctl.reports.units import Units
 from gpuctl.reports.why_empty import reasons
 
@@ -169,11 +170,13 @@ def render_report(parts: Sequence[Part], summary: Analysis, version: str = __ver
     return render_page(
         "report.html.j2",
         parts=[(part, headlines(part.analysis), part.analysis.warnings) for part in parts],
+        sizes=[period_and_size(part.analysis) for part in parts],
         title=summary.cluster,
         command=summary.command,
         version=version,
         lead=lead,
         standouts=_standouts(parts, summary),
+        rules_applied=sum(rules_applied(part.analysis) for part in parts),
         checks=None if (checks := summary.table("checks")) is None else _own_card(checks, TABLE_ROWS),
         verdict=verdict(summary),
         failed=failed(summary),
@@ -372,14 +375,16 @@ def _in_units(card: _Card, table: ResultTable, labels: Set[str]) -> _Card:
 
 
 def _standouts(parts: Sequence[Part], summary: Analysis) -> list[dict[str, str]]:
-    """Return the rows of the table ``standout``, each with the anchor of its table."""
+    """Return the rows of the table ``standout``, each with the anchor and the title of its table."""
     table = summary.table("standout")
-    number = {part.label: k for k, part in enumerate(parts, 1)}
-    rows = table.frame.iter_rows(named=True) if table is not None else ()
-    return [
-        {**row, "anchor": row["table"] + (f"--{number[row['result']]}" if number[row["result"]] > 1 else "")}
-        for row in rows
-    ]
+    known = {part.label: (k, part.analysis) for k, part in enumerate(parts, 1)}
+    found = []
+    for row in table.frame.iter_rows(named=True) if table is not None else ():
+        number, analysis = known[row["result"]]
+        own = analysis.table(row["table"])
+        ending = f"--{number}" if number > 1 else ""
+        found.append({**row, "anchor": row["table"] + ending, "title": row["table"] if own is None else own.title})
+    return found
 
 
 def _row_limit(tables: Sequence[ResultTable]) -> int:

@@ -15,7 +15,7 @@ from gpuctl.core.notes import NamedValue, counted, named, note, together, untrus
 from gpuctl.core.results import Analysis, Column, ResultTable, SourceInfo
 from gpuctl.reports.conditions import check
 from gpuctl.reports.metrics import METRICS, Value, values, written
-from gpuctl.reports.standout import findings
+from gpuctl.reports.standout import findings, rules_applied
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -365,16 +365,20 @@ def _standout(parts: Sequence[Part]) -> ResultTable:
         "result": [label for label, _ in found],
         "finding": [one.text for _, one in found],
         "table": [one.table for _, one in found],
+        "action": [one.action for _, one in found],
         "rule": [one.rule for _, one in found],
     }
+    applied = sum(rules_applied(part.analysis) for part in parts)
     return ResultTable(
         name="standout",
         section=SECTION[0],
         title="What stands out",
         question="What deserves attention first?",
         population=note(
-            "{found:,} finding{found||s} in {parts:,} result{parts||s}, selected by rules with fixed thresholds.",
+            "{found:,} finding{found||s} in {parts:,} result{parts||s}, selected by {rules:,} rule{rules||s} with "
+            "fixed thresholds.",
             found=len(found),
+            rules=applied,
             parts=len(parts),
         ),
         notes=(note("A reading aid: it covers only what the rules look for. The tables are the result."),),
@@ -382,6 +386,7 @@ def _standout(parts: Sequence[Part]) -> ResultTable:
             Column("result", "-", "the result with the finding"),
             Column("finding", "-", "the finding, with its numbers"),
             Column("table", "-", "the result table of the value"),
+            Column("action", "-", "what to do, and about whom: the queue, user or node with the largest part"),
             Column("rule", "-", "the threshold exceeded"),
         ),
         frame=pl.DataFrame(texts, schema=dict.fromkeys(texts, pl.String)),

@@ -6,11 +6,12 @@ sentence states. No rule uses names. Findings are a reading aid: the tables are 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.numbers import lasting, timed
 from gpuctl.core.storable_text import plural
+from gpuctl.reports.advice import advice
 from gpuctl.reports.cell_text import between, shown, visible
 from gpuctl.reports.policies import CHANCE, better, compared, is_significant, paired
 from gpuctl.reports.units import Units
@@ -37,12 +38,16 @@ class Finding:
         rule: its reason: the threshold exceeded.
         table: the result table of the value.
         weight: sort key, largest first: how far it exceeds its threshold.
+        about: its subject: a cause, reason, node, queue or policy; empty if it has none.
+        action: what to do, and about whom; empty if there is nothing to say.
     """
 
     text: str
     rule: str
     table: str
     weight: float
+    about: str = ""
+    action: str = ""
 
 
 def findings(analysis: Analysis) -> tuple[Finding, ...]:
@@ -59,7 +64,14 @@ def findings(analysis: Analysis) -> tuple[Finding, ...]:
     ]
     found += _waits(analysis, units)
     found += _policies(analysis, units.timed("replay_vs_baseline", "mean_s"))
+    found = [replace(one, action=advice(analysis, one.table, one.about)) for one in found]
     return tuple(sorted(found, key=lambda one: -one.weight))
+
+
+def rules_applied(analysis: Analysis) -> int:
+    """Return how many rules had a table with rows to look at."""
+    names = [*(name for name, _, _ in _RULES), "wait_by_queue", "wait_by_size", "replay_vs_baseline"]
+    return sum(1 for name in names if (table := analysis.table(name)) is not None and table.frame.height)
 
 
 def _rows(table: ResultTable, **where: str) -> list[Row]:
@@ -110,7 +122,7 @@ def _causes(table: ResultTable, units: Units) -> Iterator[Finding]:
                 "one cause has at least 40 % of the queueing time, and its range lies above the range of every "
                 "other cause"
             )
-            yield Finding(text, rule, table.name, row["low_pct"] / 40)
+            yield Finding(text, rule, table.name, row["low_pct"] / 40, row["cause"])
 
 
 def _cause(table: ResultTable, units: Units) -> Iterator[Finding]:
@@ -124,7 +136,7 @@ def _cause(table: ResultTable, units: Units) -> Iterator[Finding]:
                 "one cause has at least 40 % of the queueing time, and its range lies above the range of every "
                 "other cause"
             )
-            yield Finding(text, rule, table.name, row["main_low_pct"] / 40)
+            yield Finding(text, rule, table.name, row["main_low_pct"] / 40, cause)
 
 
 def _waits(analysis: Analysis, units: Units) -> Iterator[Finding]:
@@ -166,7 +178,7 @@ def _queue(table: ResultTable, units: Units, like: dict[Any, Row]) -> Iterator[F
             "than comparable waits beyond chance"
             f" (p at most {CHANCE}, corrected; 95 % interval)"
         )
-        yield Finding(text, rule, table.name, worst["p95_min"] / (2 * middle) if middle else 2.0)
+        yield Finding(text, rule, table.name, worst["p95_min"] / (2 * middle) if middle else 2.0, str(worst["queue"]))
 
 
 def _gangs(table: ResultTable, units: Units, like: dict[Any, Row]) -> Iterator[Finding]:
@@ -240,6 +252,14 @@ def _lost(table: ResultTable, units: Units) -> Iterator[Finding]:
             yield Finding(text, "at least 20 % of the GPU-hours", table.name, share / 20)
 
 
+def _idle(table: ResultTable, units: Units) -> Iterator[Finding]:
+    rows = _rows(table)
+    held, idle = (sum(float(row[name] or 0) for row in rows) for name in ("gpu_hours", "idle_gpu_hours"))
+    if held and idle >= 0.1 * held and sum(row["measured_jobs"] for row in rows) >= FEW:
+        text = f"{_pct(100 * idle / held)} of {shown(held)} measured GPU-hours passed without any use of the GPU."
+        yield Finding(text, "at least 10 % of the measured GPU-hours are idle", table.name, 10 * idle / held)
+
+
 def _reason(table: ResultTable, units: Units) -> Iterator[Finding]:
     rows = [row for row in _rows(table) if row["reason"] not in {"all", "No signature"} and row["trials"] >= 5]
     if not rows:
@@ -254,7 +274,8 @@ def _reason(table: ResultTable, units: Units) -> Iterator[Finding]:
             f"{_minutes(top['rtf_p50_min'] or 0.0, units.timed(table.name, 'rtf_p50_min'))}. No other known reason "
             f"cost more; {_pct(unknown)} has no known reason."
         )
-        yield Finding(text, "one reason has at least 15 % of failed attempts' GPU-time", table.name, share / 15)
+        rule = "one reason has at least 15 % of failed attempts' GPU-time"
+        yield Finding(text, rule, table.name, share / 15, str(top["reason"]))
 
 
 def _nodes(table: ResultTable, units: Units) -> Iterator[Finding]:
@@ -265,7 +286,8 @@ def _nodes(table: ResultTable, units: Units) -> Iterator[Finding]:
             f"{shown(row['failures'])} of {shown(row['attempts'])} attempts, {shown(row['expected'])} expected "
             f"(p = {shown(row['adjusted_p'])}, corrected for {table.frame.height} nodes)."
         )
-        yield Finding(text, "flagged by the test in failure_nodes", table.name, 3.0)
+        rule = "its failures exceed chance with a probability of at most 0.05, corrected"
+        yield Finding(text, rule, table.name, 3.0, str(row["machine"]))
 
 
 def _savings(table: ResultTable, units: Units) -> Iterator[Finding]:
@@ -305,7 +327,7 @@ def _policies(analysis: Analysis, unit: Unit) -> Iterator[Finding]:
             f"{visible(str(best['policy']))} cuts the mean wait by {_difference(best, unit)}, from "
             f"{_from(best, unit)}; it needs no oracle and preempted no job."
         )
-        yield Finding(text, f"{rule}; the best policy without oracle and preemption", table, 4.0)
+        yield Finding(text, f"{rule}; the best policy without oracle and preemption", table, 4.0, str(best["policy"]))
     others = [row for row in usable if row is not best]
     if others:
         listed = "; ".join(_policy_change(row, needs.get(row["policy"]) or "", unit) for row in others)
@@ -424,6 +446,7 @@ _RULES: tuple[tuple[str, str, Rule], ...] = (
     ("gpu_util_by_nodes", "gpus nodes gpu_minutes mean_pct", _scattered),
     ("locality_speed", "size_bucket placement ratio ratio_low ratio_high", _spread),
     ("gpu_hours_lost", "size_bucket gpu_hours killed_h failed_h retried_h lost_pct", _lost),
+    ("idle_users", "measured_jobs gpu_hours idle_gpu_hours", _idle),
     ("failure_reasons", "reason trials users rtf_p50_min gpu_minutes_pct", _reason),
     ("failure_nodes", "machine bad attempts failures expected adjusted_p", _nodes),
     ("failure_savings", "lesson gpu_hours gpu_hours_pct", _savings),

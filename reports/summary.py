@@ -115,6 +115,41 @@ def _waiting(table: ResultTable, units: Units) -> Headline | None:
     return Headline("Time in queue", shown(total), "h", ", ".join(shares), table.name)
 
 
+def _waits(table: ResultTable, units: Units) -> Headline | None:
+    median, p95, long = (table.frame[name][0] for name in _WAITS)
+    if median is None or p95 is None:
+        return None
+    unit = units.timed(table.name, "wait_p95_min")
+    half, most = (timed(60 * value, unit) for value in (median, p95))
+    return Headline(
+        "Wait, 95th percentile", most, unit.name, f"median {half}\u00a0{unit.name}; {_often(long)}", table.name
+    )
+
+
+def _often(share: float) -> str:
+    """Return how many waits are over an hour, as a share in words; percent say little below one in a hundred."""
+    if not share:
+        return "no attempt waited over an hour"
+    one_in = 100 / share
+    if one_in < 1.5:
+        return f"{shown(share, '%')}\u00a0% of attempts waited over an hour"
+    return f"1 attempt in {shown(round(one_in))} waited over an hour"
+
+
+def period_and_size(analysis: Analysis) -> str:
+    """Return the period of a log and the size of its cluster in words; empty for other results."""
+    table = _usable(analysis.table("overview"), ("first_submit_ts", "last_ts", "span_days", "machines", "gpus"))
+    if table is None:
+        return ""
+    row = table.frame.row(0, named=True)
+    parts = []
+    if row["first_submit_ts"] is not None and row["last_ts"] is not None:
+        first, last = (shown(row[name]).split(" ")[0] for name in ("first_submit_ts", "last_ts"))
+        parts.append(f"{first} to {last} ({number(row['span_days'], 'days')} days)")
+    parts += [plural(row[name], word) for name, word in (("machines", "node"), ("gpus", "GPU")) if row[name]]
+    return ", ".join(parts)
+
+
 def _causes(table: ResultTable, units: Units) -> Headline | None:
     rows = [row for row in table.frame.iter_rows(named=True) if row["share_pct"] is not None]
     total = sum(row["hours"] for row in rows)
@@ -211,12 +246,14 @@ def _learnt(table: ResultTable, units: Units) -> Headline | None:
 
 
 _LOST = ("retried_h", "killed_h", "failed_h")
+_WAITS = ("wait_p50_min", "wait_p95_min", "wait_over_1h_pct")
 _NO_ENDS = "no source states how the attempts ended"
 _SOURCES: tuple[tuple[str, tuple[str, ...], Callable[[ResultTable, Units], Headline | None]], ...] = (
     ("status", ("state", "jobs", "jobs_pct"), _jobs),
     ("gpu_hours_lost", ("gpu_hours", *_LOST), _gpu_hours),
     ("gpu_hours_lost", ("gpu_hours", "node_hours", "lost_node_pct"), _node_hours),
     ("overview", ("occupancy_pct", "gpus"), _busy),
+    ("overview", _WAITS, _waits),
     ("delay_causes", ("cause", "hours", "share_pct", "low_pct", "high_pct"), _causes),
     ("delay_by_size", tuple(f"{cause}_h" for cause in CAUSES), _waiting),
     ("gpu_util_by_nodes", ("gpu_minutes", "mean_pct"), _utilization),

@@ -386,3 +386,40 @@ def test_no_policy_wins_a_card_by_chance() -> None:
     [card] = cards(rows, ("fifo", 7200.0, False), ("las", 5400.0, False))
     assert card == ("Mean wait", "120 min", "fifo; no other policy is significantly better")
     assert cards([], ("las", 5400.0, False)) == [("Mean wait", "90 min", "las")]
+
+
+def test_each_finding_names_whom_to_start_with() -> None:
+    users = [{"user": "ana", "lost_gpu_hours": 30.0}, {"user": "bo", "lost_gpu_hours": 170.0}]
+    users += [{"user": None, "lost_gpu_hours": 900.0}]
+    [one] = found("gpu_hours_lost", lost(20.0), users=users)
+    assert one.action == "Start with user bo, who lost most: 170 of 200 GPU-hours."
+    assert found("gpu_hours_lost", lost(20.0))[0].action == ""
+    queues = [
+        {"queue": name, "fragmentation_h": hours} for name, hours in (("a", 9.0), ("\x1b[2J", 51.0), ("all", 60.0))
+    ]
+    [one] = found("delay_by_size", causes(fragmentation=60.0, capacity=40.0), delay_by_queue=queues)
+    assert "first for queue \\x1b[2J: 51 of 60\xa0h" in one.action
+    nodes = {"bad": "yes", "attempts": 9, "failures": 8, "expected": 2.0, "adjusted_p": 0.01, "top_reason": "ECC error"}
+    [one] = found("failure_nodes", [{"machine": "n1", **nodes}])
+    assert one.action == "Drain node n1 and test it before it gets more jobs; most of its failures: ECC error."
+
+
+def test_idle_gpus_are_reported_from_a_tenth_on() -> None:
+    rows = [{"user": user, "measured_jobs": 10, "gpu_hours": 50.0, "idle_gpu_hours": idle} for user, idle in
+            (("ana", 2.0), ("bo", 8.0))]  # fmt: skip
+    [one] = found("idle_users", rows)
+    assert one.text.startswith("10.0\xa0% of 100 measured GPU-hours")
+    assert one.action == "Start with user bo, who left most idle: 8 of 10 GPU-hours."
+    assert found("idle_users", [row | {"idle_gpu_hours": 4.9} for row in rows]) == []
+
+
+def test_waits_over_an_hour_are_counted_in_words() -> None:
+    def tile(share: float) -> str:
+        row = {"wait_p50_min": 1.0, "wait_p95_min": 90.0, "wait_over_1h_pct": share}
+        overview = table("overview", "s", pl.DataFrame([row]))
+        [one] = headlines(replace(make_analysis(points=5), tables=(overview,)))
+        return f"{one.value} {one.unit}; {one.detail}".replace("\xa0", " ")
+
+    assert tile(8.3) == "90 min; median 1 min; 1 attempt in 12 waited over an hour"
+    assert tile(80.0) == "90 min; median 1 min; 80.0 % of attempts waited over an hour"
+    assert tile(0.0) == "90 min; median 1 min; no attempt waited over an hour"
