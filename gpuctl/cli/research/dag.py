@@ -74,7 +74,13 @@ def generate(  # noqa: PLR0917 - Typer passes options by name
 @dag.command(name="import", cls=WithExamples)
 def import_(
     context: typer.Context,
-    path: Annotated[Path, typer.Argument(metavar="TRACE", help="Alibaba's batch_task.csv (2018), or SWF (.swf).")],
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TRACE",
+            help="Alibaba's batch_task.csv (2018), SWF (.swf), GWF (.gwf), WfFormat (.json), WTF (Parquet, a folder).",
+        ),
+    ],
     output: StagesOutput,
 ) -> None:
     """Read jobs with stages from a trace, with their measured times."""

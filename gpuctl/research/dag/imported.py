@@ -3,7 +3,7 @@
 Alibaba's ``batch_task.csv`` has no header: task_name, instance_num, job_name, task_type, status, start_time, end_time,
 plan_cpu, plan_mem; times in seconds. A name such as ``M2_1`` or ``J3_1_2`` means that task 2 follows task 1, and task 3
 follows 1 and 2; other names have no dependency. SWF has 18 columns, the 17th the job that must end before; Alea's files
-name several there, ``4&5&6``, and have a line of column names.
+name several there, ``4&5&6``, and have a line of column names. Archives of workflows: `gpuctl.research.dag.workflows`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from __future__ import annotations
 import csv
 import io
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import InputError
 from gpuctl.core.file_io import MOST_TABLE, read_whole
+from gpuctl.research.dag import workflows
 from gpuctl.research.dag.jobs import MOST_TASKS, Job, Stage
+from gpuctl.research.dag.trace_tasks import Imported, Task
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,52 +30,23 @@ _ALIBABA_HINT = (
 _SWF_HINT = "expected 18 numbers a line, as the Standard Workload Format has them"
 
 
-@dataclass
-class Imported:
-    """Result of reading a trace.
-
-    Attributes:
-        jobs: by arrival, then in file order.
-        rows: number of rows of the file.
-        left_out: rows of jobs that are left out, by reason.
-        raised: stages that took less than a millisecond in the file, set to one.
-    """
-
-    jobs: list[Job] = field(default_factory=list)
-    rows: int = 0
-    left_out: dict[str, int] = field(default_factory=dict)
-    raised: int = 0
-
-    def leave_out(self, why: str, rows: int) -> None:
-        """Count rows that are left out."""
-        self.left_out[why] = self.left_out.get(why, 0) + rows
-
-
-@dataclass(frozen=True)
-class _Task:
-    """A row: its name, its preceding tasks, and its times; seconds."""
-
-    number: int
-    parents: tuple[int, ...]
-    tasks: int
-    begin: int
-    seconds: int
-    why_not: str = ""
-
-
 def read(path: Path) -> Imported:
-    """Read a trace: SWF if the file ends in ``.swf``, else Alibaba's batch tasks.
+    """Read a trace by its name: ``.swf``, ``.gwf``, ``.json`` (WfFormat), ``.parquet`` or a folder (WTF), or Alibaba's.
 
     Raises:
-        InputError: it is neither; with the line.
+        InputError: it is not what its name says; with the line.
     """
-    hint = _SWF_HINT if path.suffix.lower() == ".swf" else _ALIBABA_HINT
-    try:
-        text = read_whole(path, most=MOST_TABLE, hint=hint).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError("is not UTF-8 text", path=str(path), hint=hint) from error
     found = Imported()
-    groups = _swf(text, str(path), found) if path.suffix.lower() == ".swf" else _alibaba(text, str(path), found)
+    kind = ".parquet" if path.is_dir() else path.suffix.lower()
+    hint, read_text = _TEXTS.get(kind, (_ALIBABA_HINT, _alibaba))
+    if kind == ".parquet":
+        hint, groups = workflows.WTF_HINT, workflows.wtf(path, found)
+    else:
+        try:
+            text = read_whole(path, most=MOST_TABLE, hint=hint).decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise InputError("is not UTF-8 text", path=str(path), hint=hint) from error
+        groups = read_text(text, str(path), found)
     for name, tasks in groups.items():
         _add(name, tasks, found)
     if not found.jobs:
@@ -83,7 +55,7 @@ def read(path: Path) -> Imported:
     return found
 
 
-def _add(name: str, tasks: list[_Task], found: Imported) -> None:
+def _add(name: str, tasks: list[Task], found: Imported) -> None:
     why = next((task.why_not for task in tasks if task.why_not), "")
     order = [] if why else _sorted({task.number: task for task in tasks})
     if not why and len({task.number for task in tasks}) < len(tasks):
@@ -96,30 +68,39 @@ def _add(name: str, tasks: list[_Task], found: Imported) -> None:
     place = {task.number: k for k, task in enumerate(order)}
     stages = []
     for task in order:
-        found.raised += task.seconds < 1
+        found.raised += task.length_ms < 1
         # a parent that is not in the file has ended
         parents = tuple(sorted({place[p] for p in task.parents if p in place}))
-        stages.append(Stage(task.tasks, max(1000 * task.seconds, 1), parents))
-    found.jobs.append(Job(name, 1000 * min(task.begin for task in tasks), tuple(stages)))
+        stages.append(Stage(task.tasks, max(task.length_ms, 1), parents))
+    found.jobs.append(Job(name, min(task.begin_ms for task in tasks), tuple(stages)))
 
 
-def _sorted(tasks: dict[int, _Task]) -> list[_Task]:
-    """Sort parents first, then by number; empty if there is a cycle."""
-    order: list[_Task] = []
-    done: set[int] = set()
-    left = sorted(tasks)
-    while left:
-        ready = [n for n in left if all(p in done or p not in tasks for p in tasks[n].parents)]
-        if not ready:
-            return []
-        order += [tasks[n] for n in ready]
-        done.update(ready)
-        left = [n for n in left if n not in done]
-    return order
+def _sorted(tasks: dict[int, Task]) -> list[Task]:
+    """Sort by the number of tasks on the longest way to each, then by number; empty if there is a cycle."""
+    children: dict[int, list[int]] = {}
+    waits_for = {}
+    for number, task in tasks.items():
+        # a parent that is not in the file has ended
+        parents = {parent for parent in task.parents if parent in tasks}
+        waits_for[number] = len(parents)
+        for parent in parents:
+            children.setdefault(parent, []).append(number)
+    order: list[Task] = []
+    ready = sorted(number for number, parents_left in waits_for.items() if not parents_left)
+    while ready:
+        order += [tasks[number] for number in ready]
+        following = []
+        for number in ready:
+            for child in children.get(number, ()):
+                waits_for[child] -= 1
+                if not waits_for[child]:
+                    following.append(child)
+        ready = sorted(following)
+    return order if len(order) == len(tasks) else []
 
 
-def _alibaba(text: str, path: str, found: Imported) -> dict[str, list[_Task]]:
-    groups: dict[str, list[_Task]] = {}
+def _alibaba(text: str, path: str, found: Imported) -> dict[str, list[Task]]:
+    groups: dict[str, list[Task]] = {}
     loose = 0
     for line, row in _rows(text, path):
         found.rows += 1
@@ -144,7 +125,7 @@ def _alibaba(text: str, path: str, found: Imported) -> dict[str, list[_Task]]:
             why = "of jobs with a task that did not end, or without its times"
         elif not 1 <= count <= MOST_TASKS:
             why = "of jobs with a task without instances"
-        groups.setdefault(job, []).append(_Task(number, parents, count, begin, end - begin, why))
+        groups.setdefault(job, []).append(Task(number, parents, count, 1000 * begin, 1000 * (end - begin), why))
     return groups
 
 
@@ -158,9 +139,9 @@ def _rows(text: str, path: str) -> Iterator[tuple[int, list[str]]]:
         raise InputError(f"is not CSV: {error}", path=path, line=table.line_num, hint=_ALIBABA_HINT) from error
 
 
-def _swf(text: str, path: str, found: Imported) -> dict[str, list[_Task]]:
+def _swf(text: str, path: str, found: Imported) -> dict[str, list[Task]]:
     """Read the jobs of a file, grouped by dependency; & separates several preceding jobs."""
-    tasks: dict[int, _Task] = {}
+    tasks: dict[int, Task] = {}
     for line, row in enumerate(text.splitlines(), 1):
         cells = row.split()
         if not cells or cells[0].startswith(";") or (not tasks and cells[0] in {"id", "job_id"}):
@@ -177,8 +158,8 @@ def _swf(text: str, path: str, found: Imported) -> dict[str, list[_Task]]:
         if number in tasks:
             raise InputError(f"job {number} is in the file twice", path=path, line=line, hint=_SWF_HINT)
         why = "of jobs without a run time, a size or a submission" if run < 0 or size < 1 or submit < 0 else ""
-        tasks[number] = _Task(number, before, max(size, 1), submit, max(run, 0), why)
-    groups: dict[str, list[_Task]] = {}
+        tasks[number] = Task(number, before, max(size, 1), 1000 * submit, 1000 * max(run, 0), why)
+    groups: dict[str, list[Task]] = {}
     head = {number: number for number in tasks}
 
     def of(number: int) -> int:
@@ -195,3 +176,11 @@ def _swf(text: str, path: str, found: Imported) -> dict[str, list[_Task]]:
     for number, task in tasks.items():
         groups.setdefault(str(of(number)), []).append(task)
     return groups
+
+
+_TEXTS = {
+    ".swf": (_SWF_HINT, _swf),
+    ".gwf": (workflows.GWF_HINT, workflows.gwf),
+    ".json": (workflows.WFFORMAT_HINT, workflows.wfformat),
+}
+"""By the end of a file's name: what is expected in it, and what reads it."""
