@@ -96,13 +96,9 @@ def write_figure(
     """
     if path.suffix.lower() not in ENDINGS:
         raise UsageError(f"{path}: expected a name that ends in {', '.join(ENDINGS)}", hint=f"{path.stem}.pdf")
-    content = drawn(drawable, path.suffix.lower()[1:], style)
+    (content,) = drawn(drawable, (path.suffix.lower()[1:],), style)
     write_atomically(path, partial(_put, content))
-    if not data:
-        return (path,)
-    beside = path.with_suffix(".csv")
-    write_atomically(beside, partial(_put, drawable.rows.write_csv().encode()))
-    return path, beside
+    return (path, _write_rows(drawable, path.with_suffix(".csv"))) if data else (path,)
 
 
 def write_all(drawables: Iterable[Drawable], directory: Path, style: StyleName = "paper") -> tuple[Path, ...]:
@@ -120,28 +116,37 @@ def write_all(drawables: Iterable[Drawable], directory: Path, style: StyleName =
     directory.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
     for drawable in drawables:
-        for number, ending in enumerate(ENDINGS):
-            path = directory / f"{drawable.name}{ending}"
-            written += write_figure(drawable, path, style=style, data=number == 0)
+        contents = drawn(drawable, tuple(ending[1:] for ending in ENDINGS), style)
+        for ending, content in zip(ENDINGS, contents, strict=True):
+            written.append(directory / f"{drawable.name}{ending}")
+            write_atomically(written[-1], partial(_put, content))
+        written.append(_write_rows(drawable, directory / f"{drawable.name}.csv"))
     return tuple(written)
+
+
+def _write_rows(drawable: Drawable, path: Path) -> Path:
+    write_atomically(path, partial(_put, drawable.rows.write_csv().encode()))
+    return path
 
 
 def as_svg(drawable: Drawable, style: StyleName) -> str:
     """Return a chart as an SVG document."""
-    return drawn(drawable, "svg", style).decode()
+    (content,) = drawn(drawable, ("svg",), style)
+    return content.decode()
 
 
-def drawn(drawable: Drawable, kind: str, style: StyleName) -> bytes:
-    """Return a chart as a file; the same result gives the same bytes.
+def drawn(drawable: Drawable, kinds: Sequence[str], style: StyleName) -> list[bytes]:
+    """Return a chart as files of some kinds; the same result gives the same bytes.
 
     Raises:
         UsageError: another style.
     """
-    nothing: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
+    undated: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
+    files = [io.BytesIO() for _ in kinds]
     with composed(drawable, style) as (figure, box):
-        out = io.BytesIO()
-        figure.savefig(out, format=kind, bbox_inches=box, dpi=_DPI, metadata=nothing, facecolor="white")
-    return out.getvalue()
+        for kind, file in zip(kinds, files, strict=True):
+            figure.savefig(file, format=kind, bbox_inches=box, dpi=_DPI, metadata=undated[kind], facecolor="white")
+    return [file.getvalue() for file in files]
 
 
 @contextmanager
