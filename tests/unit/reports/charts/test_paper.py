@@ -55,8 +55,8 @@ def test_png_has_the_width_of_its_style(result: Analysis, tmp_path: Path, style:
     assert rows.height == 80
 
 
+def test_pdf_embeds_its_fonts_and_has_no_date(result: Analysis) -> None:
     (first,), (again,) = (paper.drawn(chart(result), ("pdf",), "paper") for _ in range(2))
-    first, again = (paper.drawn(chart(result), ("pdf",), "paper") for _ in range(2))
     assert first == again
     text = first + b"".join(_inflated(first))
     assert b"/FontFile2" in text
