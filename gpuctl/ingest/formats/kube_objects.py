@@ -2,8 +2,9 @@
 
 A row of the ledger is an object; several snapshots of one job (``-w --output-watch-events``) are put together. Kueue
 keeps only the last transition of each condition, so that one snapshot describes one attempt; Volcano's conditions are a
-history. GPUs are the resources ``*/gpu``; parts of GPUs (``mig-*``) are not counted. The wait ends when the pods are
-ready, or with the admission if that is not stated. Made from the types of both; no dump of a real cluster was seen.
+history. Events in the same file show earlier attempts of Kueue's that were evicted. GPUs are the resources ``*/gpu``;
+parts of GPUs (``mig-*``) are not counted. The wait ends when the pods are ready, or with the admission if that is not
+stated. Made from the types of both; no dump of a real cluster was seen.
 """
 
 from __future__ import annotations
@@ -65,12 +66,16 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     rows: dict[str, int] = {}
     quotas: dict[str, tuple[float, float | None, str | None]] = {}
     machines: dict[str, dict[str, Any]] = {}
+    told: list[kube.Event] = []
+    workloads: dict[str, str] = {}
     for element, found in kube.objects(stream):
         sink.seen()
         try:
             if found is None:
                 raise RowError(element.fault or "not an object")
             job = _take(found, quotas, machines)
+            if found.get("kind") == "Event":
+                told += kube.events(found)
         except RowError as bad:
             sink.reject(element.line_no, str(bad), element.raw)
             continue
@@ -79,6 +84,9 @@ def load(stream: BinaryIO, sink: Sink) -> None:
             continue
         rows[job.job] = rows.get(job.job, 0) + 1
         jobs[job.job] = _together(jobs, job), element.line_no, element.raw
+        if found is not None and found.get("kind") == "Workload":
+            workloads[kube.key_of(found)] = job.job
+    _add_events(told, workloads, jobs)
     if jobs:
         _write(jobs, rows, sink)
     _write_queues(quotas, {job.queue for job, _, _ in jobs.values() if job.queue}, sink)
@@ -107,9 +115,20 @@ def _take(
     elif kind == "Node" and api == "v1":
         machines[kube.key_of(found)] = _node(found)
     elif kind != "Event":
-        # an event is no fault of a list; the objects' own conditions have the times
         raise RowError(_NOT_READ)
     return None
+
+
+def _add_events(
+    told: list[kube.Event], workloads: dict[str, str], jobs: dict[str, tuple[JobHistory, int, bytes]]
+) -> None:
+    """Add attempts that only events show to the jobs of the same file."""
+    of: dict[str, list[kube.Event]] = {}
+    for event in told:
+        of.setdefault(event.workload, []).append(event)
+    for workload, some in of.items():
+        if workload in workloads:
+            kube.add_earlier(jobs[workloads[workload]][0], some)
 
 
 def _together(jobs: dict[str, tuple[JobHistory, int, bytes]], job: JobHistory) -> JobHistory:

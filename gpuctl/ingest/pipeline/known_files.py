@@ -160,8 +160,9 @@ KNOWN = (
         b'{"jobID" : "job_1800000000000_0001", "user" : "eve", "computonsPerMapInputByte" : -1, "mapTasks" : []}',
     ),
     Known(
-        "events of Kubernetes",
-        "the objects themselves, as they change: kubectl get workloads -A -w --output-watch-events -o json",
+        "events of Kubernetes without the objects that they are about",
+        "the objects with them: kubectl get workloads.kueue.x-k8s.io,events -A -o json, or as they change: "
+        "kubectl get workloads.kueue.x-k8s.io -A -w --output-watch-events -o json",
         _sign(r'"kind"\s?:\s?"Event(?:List)?"'),
         b'{"apiVersion":"v1","items":[{"apiVersion":"v1","kind":"Event","reason":"FailedScheduling"}],"kind":"List"}',
     ),

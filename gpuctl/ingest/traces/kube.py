@@ -31,6 +31,7 @@ _QUANTITY = re.compile(
 """https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/"""
 _SCALE = {None: 1.0, "n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _SCALE |= {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50, "Ei": 2.0**60}
+_SLACK_S = 2.0
 GPU_KEYS = ("volcano.sh/gpu-number",)
 _FINISHED = {
     "Succeeded": State.COMPLETED,
@@ -378,3 +379,55 @@ def _read_transitions(job: JobHistory, found: dict[str, Any]) -> None:
         elif running and phase in _OVER:
             job.stops.add(stamp)
             running = False
+
+
+class Event(NamedTuple):
+    """That a Workload was admitted or evicted, as an event tells: of which, and when (seconds since 1970)."""
+
+    workload: str
+    evicted: bool
+    ts: float
+
+
+def events(found: dict[str, Any]) -> list[Event]:
+    """Read an event of Kueue about a Workload; of a repeated one, its first and last time; of others, nothing.
+
+    Its reasons are ``Admitted`` and ``EvictedDueTo…``; of ``v1`` and of ``events.k8s.io/v1``.
+
+    Raises:
+        RowError: a time cannot be read.
+    """
+    about = at(found, "involvedObject") or at(found, "regarding")
+    reason, name = text(found, "reason") or "", text(about, "name")
+    evicted = reason.startswith("EvictedDueTo")
+    if text(about, "kind") != "Workload" or name is None or not (evicted or reason == "Admitted"):
+        return []
+    space = text(about, "namespace")
+    stamps = [found.get(key) for key in ("firstTimestamp", "deprecatedFirstTimestamp")]
+    stamps += [found.get(key) for key in ("lastTimestamp", "deprecatedLastTimestamp")]
+    times = {time for stamp in stamps if (time := seconds(stamp)) is not None}
+    if not times:
+        times = {time for time in (seconds(found.get("eventTime")),) if time is not None}
+    return [Event(f"{space}/{name}" if space else name, evicted, time) for time in sorted(times)]
+
+
+def add_earlier(job: JobHistory, told: list[Event]) -> None:
+    """Add the attempts of a job that events show to have ended in an eviction and its own conditions do not show.
+
+    Args:
+        job: as its snapshots show it.
+        told: all events of its Workload.
+    """
+    admitted: float | None = None
+    for one in sorted(told, key=lambda event: (event.ts, event.evicted)):
+        if not one.evicted:
+            admitted = one.ts
+            continue
+        if admitted is not None:
+            # clocks of events and conditions differ by a second
+            known = job.starts | job.ready | job.admissions
+            if not any(admitted - _SLACK_S <= start < one.ts for start in known):
+                job.admissions.add(admitted)
+            if not any(admitted <= stop <= one.ts + _SLACK_S for stop in job.stops):
+                job.stops.add(one.ts)
+        admitted = None

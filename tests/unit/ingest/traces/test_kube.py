@@ -224,3 +224,45 @@ def test_events_beside_objects_are_counted_and_nothing_is_read_of_them(tmp_path:
     event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"}, "reason": "FailedScheduling"}
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [volcano("v", "Pending", []), event]})
     assert rows(text, tmp_path / "q", "SELECT rows_in, rows_loaded, rows_rejected FROM sources") == [(2, 2, 0)]
+
+
+def event(name: str, reason: str, first: str, last: str | None = None, *, new: bool = False) -> dict[str, Any]:
+    about = {"kind": "Workload", "namespace": "ml", "name": name, "apiVersion": "kueue.x-k8s.io/v1beta1"}
+    head = {"kind": "Event", "metadata": {"name": f"{name}.{first}", "namespace": "ml"}, "reason": reason}
+    if new:
+        stamp = DAY.format(first).replace("Z", ".250000Z")
+        return {"apiVersion": "events.k8s.io/v1", **head, "regarding": about, "eventTime": stamp}
+    stamps = {"firstTimestamp": DAY.format(first), "lastTimestamp": DAY.format(last or first), "eventTime": None}
+    return {"apiVersion": "v1", **head, "involvedObject": about, **stamps}
+
+
+RUNS = "SELECT epoch(start_ts)::BIGINT % 86400, epoch(end_ts)::BIGINT % 86400, state FROM attempts ORDER BY attempt"
+
+
+def test_events_show_earlier_attempts_that_were_evicted(tmp_path: Path) -> None:
+    """The workload itself shows its last attempt alone; events of other objects and of that attempt change nothing."""
+    last = [condition("Admitted", "True", "02:00:00"), condition("PodsReady", "True", "02:01:00"),
+            condition("Finished", "True", "03:00:00", "Succeeded"),
+            condition("Evicted", "False", "02:00:00", "Preempted")]  # fmt: skip
+    told = [
+        event("a", "Admitted", "00:10:00"),
+        event("a", "EvictedDueToPreempted", "00:30:00"),
+        event("a", "Admitted", "00:40:00", new=True),
+        event("a", "EvictedDueToPodsReadyTimeout", "01:00:00"),
+        event("a", "Admitted", "02:00:01"),
+        event("a", "Pending", "00:35:00"),
+        event("another", "EvictedDueToPreempted", "00:20:00"),
+    ]
+    job = workload("a", 1, last)
+    assert rows(json.dumps([job]), tmp_path / "alone", RUNS) == [(7260, 10_800, "completed")]
+    want = [(600, 1800, "preempted"), (2400, 3600, "preempted"), (7260, 10_800, "completed")]
+    for order in (1, -1):
+        assert rows(json.dumps([*told, job][::order]), tmp_path / f"events {order}", RUNS) == want
+
+
+def test_an_attempt_that_snapshots_and_events_show_is_one(tmp_path: Path) -> None:
+    before = workload("a", 1, [condition("Admitted", "True", "00:10:00")])
+    after = workload("a", 1, [condition("Admitted", "False", "00:30:00"), condition("Evicted", "True", "00:29:59")])
+    told = [event("a", "Admitted", "00:10:01"), event("a", "EvictedDueToPreempted", "00:29:59")]
+    assert rows(json.dumps([before, after]), tmp_path / "alone", RUNS) == [(600, 1800, "pending")]
+    assert rows(json.dumps([before, after, *told]), tmp_path / "events", RUNS) == [(600, 1800, "pending")]
