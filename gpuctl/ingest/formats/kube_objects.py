@@ -84,7 +84,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
             continue
         rows[job.job] = rows.get(job.job, 0) + 1
         jobs[job.job] = _together(jobs, job), element.line_no, element.raw
-        if found is not None and found.get("kind") == "Workload":
+        if found.get("kind") == "Workload":
             workloads[kube.key_of(found)] = job.job
     _add_events(told, workloads, jobs)
     if jobs:

@@ -29,6 +29,8 @@ from gpuctl.ingest.yarn.summary import diagnosis
 NAME = "spark-events"
 _LINE_LIMIT = 16 * 2**20
 _EVENT = re.compile(rb'\{"Event":"(?:org\.apache\.spark\.[\w.$]{1,100}\.)?(\w{5,80})"[,}]', re.ASCII)
+"""An event as Spark writes it: only what is not read is told by it, without decoding."""
+_SIGN = re.compile(rb'"Event"\s{0,4}:\s{0,4}"SparkListener')
 _CONTAINER = re.compile(r"/(container_\w{10,80})(?:/|$)", re.ASCII)
 _READ = frozenset(
     f"SparkListener{name}"
@@ -37,7 +39,7 @@ _READ = frozenset(
         *("ExecutorAdded", "ExecutorRemoved", "JobEnd"),
     )
 )
-_NOT_AN_EVENT = "not an event of Spark: expected a JSON object that begins with Event"
+_NOT_AN_EVENT = "not an event of Spark: expected a JSON object with the name of an Event"
 _NO_START = "no SparkListenerApplicationStart before it, so that its application is not known"
 _RESIZED = "executors changed"
 
@@ -386,10 +388,14 @@ def load(stream: BinaryIO, sink: Sink) -> None:
         sink.seen()
         try:
             found = _EVENT.match(line.data)
-            if found is None or not line.data.rstrip().endswith(b"}"):
-                raise RowError(line.fault or _NOT_AN_EVENT)
-            kind = found[1].decode()
-            counted = kind in _READ and log.take(kind, _decoded(line.text()), (line.line_no, line.data[:1000].decode()))
+            if found is not None and found[1].decode() not in _READ and line.data.rstrip().endswith(b"}"):
+                sink.loaded()
+                continue
+            event = _decoded(line.text())
+            kind = str(event.get("Event")).rpartition(".")[2]
+            counted = kind in _READ and log.take(
+                kind, event, (line.line_no, line.data[:1000].decode("utf-8", "replace"))
+            )
         except RowError as bad:
             sink.reject(line.line_no, str(bad), line.data)
             continue
@@ -403,7 +409,7 @@ def _decoded(text: str) -> dict[str, Any]:
         found = json.loads(text)
     except (ValueError, RecursionError):
         raise RowError("not valid JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(found, dict) or not isinstance(found.get("Event"), str):
         raise RowError(_NOT_AN_EVENT)
     return found
 
@@ -411,8 +417,8 @@ def _decoded(text: str) -> dict[str, Any]:
 def sniff(name: str, head: bytes) -> str | None:
     """Recognise the first event."""
     del name
-    found = _EVENT.match(head.removeprefix(b"\xef\xbb\xbf").lstrip())
-    return "an event of Spark" if found is not None and found[1].startswith(b"SparkListener") else None
+    first = head.removeprefix(b"\xef\xbb\xbf").lstrip().split(b"\n", 1)[0]
+    return "an event of Spark" if first.startswith(b"{") and _SIGN.search(first) else None
 
 
 FORMAT = Format(

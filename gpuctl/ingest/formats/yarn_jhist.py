@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 _LINE_LIMIT, _HEAD_LIMIT = 16 * 2**20, 2**20
 _JOB = re.compile(r"job_(\d{1,19}_\d{4,10})", re.ASCII)
-_HEAD = re.compile(rb'\s*Avro-(?:Json|Binary)\r?\n\s*\{"type":"record","name":"Event"')
+_HEAD = re.compile(rb"\s*Avro-(?:Json|Binary)\r?\n\s*\{")
+_SCHEMA = (b'"Event"', b'"EventType"', b'"JOB_SUBMITTED"')
 _EVENT = re.compile(rb'\{"type":"([A-Z_]{3,60})","event":\{', re.ASCII)
 _ENDS = {"FAILED": "FAILED", "ERROR": "FAILED", "KILLED": "KILLED"}
 _TASKS = {"MAP": "MAPS", "REDUCE": "REDUCES"}
@@ -249,8 +250,9 @@ def _binary(stream: BinaryIO) -> Iterator[_Event]:
 def sniff(name: str, head: bytes) -> str | None:
     """Recognise the first line and the schema behind it."""
     del name
-    found = _HEAD.match(head.removeprefix(b"\xef\xbb\xbf"))
-    return "a job history of MapReduce: Avro-Json or Avro-Binary, and a schema of events" if found else None
+    if not _HEAD.match(head.removeprefix(b"\xef\xbb\xbf")) or not all(sign in head for sign in _SCHEMA):
+        return None
+    return "a job history of MapReduce: Avro-Json or Avro-Binary, and a schema of events"
 
 
 FORMAT = Format(
