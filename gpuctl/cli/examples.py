@@ -54,6 +54,11 @@ EXAMPLES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
             "gpuctl query site.duckdb 'SELECT * FROM attempts' --format parquet \\\n    --output attempts.parquet",
         ),
     ),
+    "plan": (
+        ("How many GPUs keep the p95 wait under an hour next quarter?", "gpuctl plan site.duckdb --horizon 1q"),
+        ("Which queue needs more?", "gpuctl plan site.duckdb --goal mean-wait=30min --by-queue"),
+        ("What would the loss of a rack cost in waits?", "gpuctl plan site.duckdb --remove-nodes rack:r1"),
+    ),
     "replay": (
         (
             "Would other schedulers do better? (with 95 % intervals)",

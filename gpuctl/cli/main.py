@@ -29,6 +29,7 @@ from gpuctl.cli.explain import explain
 from gpuctl.cli.formats import formats
 from gpuctl.cli.ingest import ingest
 from gpuctl.cli.lessons import lessons
+from gpuctl.cli.plan import plan
 from gpuctl.cli.policies import policies
 from gpuctl.cli.predict import predict, predictors
 from gpuctl.cli.profile import profile
@@ -79,6 +80,7 @@ app.command()(analyses)
 app.command()(policies)
 app.command()(lessons)
 app.command()(calibrate)
+app.command(cls=WithExamples)(plan)
 app.command(cls=WithExamples)(report)
 app.command(cls=WithExamples)(query)
 app.command()(tables)

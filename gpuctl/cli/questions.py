@@ -31,6 +31,7 @@ QUESTIONS: Final = {
     "What if": {
         "replay": "The same jobs under other policies, loads and nodes.",
         "calibrate": "A trace's scheduling rules, and how close a replay is.",
+        "plan": "How many GPUs waits need, now and next quarter.",
         "policies": "Policies for replay, and their parameters.",
         "lessons": "What the Philly study's lessons would have saved here.",
         "fit": "Fit a model of a trace's workload, and score it.",

@@ -101,6 +101,7 @@ class Chart:
         height: lines of a bar over time in a terminal.
         what: the terminal's label for what a ``cdf`` counts, or for what is shared.
         lead: a page of one result begins with it.
+        band: what the bands of ``bands`` are, in words; empty: 95 % intervals.
         counts: the ``y`` of ``lines`` are counts of each period, not means: periods drawn as one point are summed.
     """
 
@@ -131,6 +132,7 @@ class Chart:
     height: int = 1
     what: str = ""
     lead: bool = False
+    band: str = ""
     counts: bool = False
 
     @property

@@ -323,6 +323,23 @@ class Comparison:
     section: list[str] | None = None
 
 
+@dataclass(frozen=True)
+class Planning:
+    """What is planned."""
+
+    goal: str = "p95-wait=1h"
+    goal_queue: str | None = None
+    by_queue: bool = False
+    horizon: str | None = None
+    node_size: int | None = None
+    node_type: str | None = None
+    remove_nodes: str | None = None
+    prices: Path | None = None
+    draws: int = 40
+    seed: int = 0
+    jobs: int | None = None
+
+
 def record_of(kind: type[Record], values: Mapping[str, Any], **more: object) -> Record:
     """Return a record of options from values of a caller in Python; those of other records are left out.
 

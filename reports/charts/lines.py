@@ -93,7 +93,9 @@ def bands(chart: Chart, table: ResultTable, frame: pl.DataFrame, units: Units | 
     unit = "" if unit == "-" else unit
     panel = Panel(title="", box=_BANDS, scale="number", x=across, y=(bottom, top), unit=unit, curves=curves)
     remarks = remark_without(frame.height - rows.height) + remark_more(len(names) - len(drawn))
-    if chart.kind != "profile":
+    if chart.band:
+        remarks += (f"Bands: {chart.band}.",)
+    elif chart.kind != "profile":
         remarks += ("One seed: there is no interval." if visible_rows[low].null_count() else "Bands: 95 % interval.",)
     return Sketch(figure, line_keys(drawn), " ".join(words), remarks, (panel,), ("", chart.series, chart.x, mean))
 

@@ -81,6 +81,7 @@ UNMASKED = frozenset(
         "reason",
         "reasons", "result", "rule", "signature", "size", "size_bucket", "state", "stream", "study", "table", "told_by",
         "top_reason", "total", "treatment", "unit", "used", "value", "waited", "what", "with_xid",
+        "chosen", "differs", "forecast_model", "time",
     }
 )  # fmt: skip
 """Columns of text that are not masked: words of gpuctl, of policies, and of signature tables."""
