@@ -23,7 +23,7 @@ from gpuctl.replay.run import replay
 from gpuctl.spread.engine import Engine
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
-from plan import made  # noqa: E402
+from plan import made
 
 if TYPE_CHECKING:
     from gpuctl.replay.models.records import Cluster, Workload
