@@ -345,8 +345,7 @@ def _grid(found: Found) -> tuple[int, ...]:
         ends.append(total)
     most = max(ends) + max(1, (max(ends) - min(ends)) // 4)
     steps = np.linspace(max(low, min(ends) - 1), min(high, most), CURVE).round().astype(int).tolist()
-    own = ends if not found.base.question.by_queue else [end for end in ends if end in {0, max(ends), min(ends), total}]
-    return tuple(sorted({*own, *steps}))
+    return tuple(sorted({*ends, *steps}))
 
 
 def twice(found: Found) -> int:

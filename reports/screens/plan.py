@@ -47,7 +47,7 @@ def screen(analysis: Analysis) -> Screen:
 def _answers(analysis: Analysis) -> list[tuple[str, str]]:
     """Labels and settings of the answers, the last time first; those of single queues are in a table."""
     times = [row["time"] for row in rows(analysis, "plan")]
-    found = []
+    found: list[tuple[str, str]] = []
     for time in reversed(list(dict.fromkeys(times))):
         label = "Answer" if not found else "Now"
         found.append((label, f"answer {time}"))
