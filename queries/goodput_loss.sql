@@ -2,7 +2,7 @@
 -- section: reliability
 -- order: 60
 -- question: Which GPU-hours were productive, and how were the others lost?
--- population: GPUs of all nodes times the window: each GPU-hour in one row. Lost work is measured from logs; else between half an hour for each end (a checkpoint an hour) and all of the attempt: the low end for runs of several attempts, the high end for others. Attempts of unknown cause widen the high end of lost_infrastructure.
+-- population: GPUs of all nodes times the window: each GPU-hour in one row. Lost work is measured from logs; else between half an hour for each end (a checkpoint an hour) and all of the attempt: the low end for runs of several attempts, the high end for others. Without a log, loading, writing checkpoints and stalls count as productive; the ranges allow for 15 minutes of loading a start, a tenth of the run time for checkpoints, and stalls of all that may be lost. Attempts of unknown cause widen the high end of lost_infrastructure.
 -- needs: placements
 -- column: kind | - | class; all: the capacity
 -- column: gpu_hours | GPU-h | of the class

@@ -7,7 +7,7 @@
 -- first_columns: 9
 -- column: machine | - | name of the node
 -- column: gpu_type | - | its GPUs
--- column: lemon | - | yes: q at most 0.05 and at least 3 events (with gang_failures); suspect: q at most 0.2 and at least 2, or more XIDs, repeats or exclusions than chance explains; no; not enough data: not found even if it failed three times as often
+-- column: lemon | - | yes: q at most 0.05 and at least 3 events (with gang_failures); suspect: q at most 0.2 and at least 2, or more XIDs, repeats or exclusions than chance explains; no; too little seen: not found even if it failed three times as often
 -- column: failures | incidents | of the node, that ended attempts
 -- column: gang_failures | incidents | that ended gangs of the node and point to none of their nodes, each divided by the gang's nodes
 -- column: node_days | node-days | in which attempts held GPUs of it

@@ -62,7 +62,7 @@ def table(facts: Facts) -> pl.DataFrame:
     }
     hinted = np.any([_stands_out(kind, values, facts.up_days) for values in signals.values()], axis=0)
     suspect = np.any((q <= SUSPECT) & (counts >= SUSPECT_LEAST), axis=0) | hinted
-    verdict = np.select([flagged, suspect, 3 * expected < 1], ["yes", "suspect", "not enough data"], "no")
+    verdict = np.select([flagged, suspect, 3 * expected < 1], ["yes", "suspect", "too little seen"], "no")
     power = _power(tests[1][1], 2 * size) if facts.has_events else _power(expected, size)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.stack([failures, outages])[best, pick] / np.stack([test[1] for test in tests])[best, pick]
@@ -92,7 +92,7 @@ def table(facts: Facts) -> pl.DataFrame:
         }
     )
     order = pl.col("lemon").replace_strict(
-        {"yes": 0, "suspect": 1, "no": 2, "not enough data": 3}, return_dtype=pl.Int8
+        {"yes": 0, "suspect": 1, "no": 2, "too little seen": 3}, return_dtype=pl.Int8
     )
     return result.sort(order, "p", "machine")
 

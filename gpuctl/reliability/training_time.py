@@ -361,7 +361,8 @@ class Accounts:
         """The rows of ``goodput_loss``: every GPU-hour of the window once."""
         facts = self.facts
         held = facts.places.group_by("row").agg(held=pl.col("gpus").sum())
-        a = facts.attempts.select("row", "gpus", "certain", "ended_by").join(spent, on="row")
+        ran = pl.col("end_s") - pl.col("start_s")
+        a = facts.attempts.select("row", "gpus", "certain", "ended_by", ran=ran).join(spent, on="row")
         a = a.join(held, on="row", how="left")
         gpus = pl.coalesce("held", "gpus") / 3600
         second = pl.col("certain").fill_null(False)
@@ -374,16 +375,11 @@ class Accounts:
             .otherwise("ended_by")
         )
         a = a.with_columns(why=why, perhaps=perhaps)
-        sums = {
-            name: float(a.select((pl.col(name) * gpus).sum()).item())
-            for name in ("productive", "checkpoint", "load", "stalled")
-        }
         lost = {
             name: dict(a.group_by("why").agg((pl.col(name) * gpus).sum()).iter_rows())
             for name in ("lost", "lost_low", "lost_high")
         }
-        rest = "measured from logs, else run time that was not lost"
-        rows = [_class(name, value, rest if name == "productive" else "measured") for name, value in sums.items()]
+        rows = self._used(a.with_columns(weight=gpus))
         shares = dict(a.group_by("why").agg((pl.col("lost") * gpus).filter(pl.col("measured")).sum()).iter_rows())
         maybe = float(a.select((pl.col("lost_high") * gpus).filter(pl.col("perhaps")).sum()).item())
         for name in LOST:
@@ -404,6 +400,35 @@ class Accounts:
         rows.append(_class("all", capacity, "GPUs of nodes times the window"))
         table = pl.DataFrame(rows)
         return table.with_columns(pct=100 * pl.col("gpu_hours") / capacity)
+
+    def _used(self, a: pl.DataFrame) -> list[_Class]:
+        """GPU-hours that were productive, or went into checkpoints, loading and stalls.
+
+        Without a log all run time that was not lost counts as productive; the others have ranges from none to the most
+        that is assumed, stalls to all that may be lost.
+        """
+        given, logged = self.assumed, pl.col("measured")
+        ends = {
+            "productive": (pl.min_horizontal("productive_low", pl.col("ran") - pl.col("lost_high")), "productive_high"),
+            "checkpoint": (0.0, given.write_share * pl.col("ran")),
+            "load": (0.0, pl.min_horizontal("ran", pl.lit(given.longest_load_s))),
+            "stalled": (0.0, "lost_high"),
+        }
+        basis = "measured" if a["measured"].all() else "partly measured" if a["measured"].any() else "assumed"
+        rows = []
+        for name, (low, high) in ends.items():
+            least, most = (pl.when(logged).then(name).otherwise(end) for end in (low, high))
+            sums = a.select(
+                value=(pl.col(name) * pl.col("weight")).sum(),
+                low=(least * pl.col("weight")).sum(),
+                high=(most * pl.col("weight")).sum(),
+            ).row(0)
+            value = float(sums[0])
+            rest = "measured from logs, else run time that was not lost"
+            rows.append(
+                _class(name, value, rest if name == "productive" else basis, min(value, sums[1]), max(value, sums[2]))
+            )
+        return rows
 
     def _down(self) -> list[_Class]:
         """GPU-hours of nodes out of service that no draining job held."""

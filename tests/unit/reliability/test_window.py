@@ -68,6 +68,21 @@ def test_each_gpu_hour_of_the_window_is_in_one_class(known: Facts) -> None:
         assert sum(part[kind] for part in parts) == pytest.approx(whole[kind]), kind
 
 
+def test_what_no_log_shows_has_a_range() -> None:
+    points = pl.DataFrame(
+        schema={"number": pl.Int64, "kind": pl.String, "step": pl.Int64, "ts_s": pl.Float64, "value": pl.Float64}
+    )
+    known = cluster([attempt(0, 10 * HOUR, "completed"), attempt(1, 5 * HOUR, "node_fail")], nodes=2)
+    accounts = Accounts(known, points, Assumed())
+    rows = {row["kind"]: row for row in accounts.goodput(accounts.spent()).to_dicts()}
+    ends = {kind: tuple(rows[kind][f"gpu_hours{end}"] for end in ("", "_low", "_high")) for kind in rows}
+    assert ends["productive"] == pytest.approx((80, 8 * 9.75 * 0.9, 120))
+    assert ends["checkpoint"] == pytest.approx((0, 0, 12))
+    assert ends["load"] == pytest.approx((0, 0, 8 * 0.5))
+    assert ends["stalled"] == (0, 0, 40)
+    assert {rows[kind]["basis"] for kind in ("checkpoint", "load", "stalled")} == {"assumed"}
+
+
 def test_without_a_window_nothing_changes(known: Facts) -> None:
     assert within(known, None, None) is known
     assert within(known, -DAY, 20 * DAY) is known
