@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -47,7 +48,7 @@ def found(store: Store, cluster: str, holds: Holds, lost: Sequence[Lost]) -> pl.
     """
     by_node = _by_node(holds)
     last: dict[tuple[Any, ...], int] = {}
-    logged: dict[tuple[Any, ...], list[tuple[str, int]]] = defaultdict(list)
+    logged: dict[tuple[Any, ...], dict[str, list[int]]] = defaultdict(dict)
     rows = []
     for event in store.execute(_EVENTS, {"cluster": cluster}).fetchall():
         us, since, machine, gpu, uuid, pci, instance, signal, code, text, pid, origin, source = event
@@ -58,9 +59,10 @@ def found(store: Store, cluster: str, holds: Holds, lost: Sequence[Lost]) -> pl.
             seen, last[burst] = last.get(burst), us
             if seen is not None and us - seen <= BURST_US:
                 continue
-        elif any(by != origin and (since or us) - BURST_US <= at <= us + BURST_US for by, at in logged[what]):
+        elif _seen(logged[what], origin, (since or us) - BURST_US, us + BURST_US):
             continue
-        logged[what].append((origin, us))
+        # of each origin events come in the order of their times
+        logged[what].setdefault(origin, []).append(us)
         hit = _hit(holds, by_node.get(machine or ""), gpu, since or us, us)
         jobs = [holds.attempts[at].job for at in hit]
         attempts = [holds.attempts[at].attempt for at in hit]
@@ -72,6 +74,15 @@ def found(store: Store, cluster: str, holds: Holds, lost: Sequence[Lost]) -> pl.
         text = f"no samples for {(until - end) / 3600:.1f} h, while the node's other GPUs had them"
         rows.append((us, machine, gpu, None, "lost", None, text, "gap", jobs, attempts, 0))
     return pl.DataFrame(rows, schema=_KINDS, orient="row")
+
+
+def _seen(logged: dict[str, list[int]], origin: str, begin: int, end: int) -> bool:
+    """Whether another origin has the event, too: `logged` has ascending times by origin."""
+    for by, times in logged.items():
+        at = bisect_left(times, begin)
+        if by != origin and at < len(times) and times[at] <= end:
+            return True
+    return False
 
 
 def _place(
@@ -88,11 +99,15 @@ def _place(
 
 
 class _OnNode(NamedTuple):
-    """The holdings of a node: positions in `Holds.on_nodes`, and when an event may concern them (microseconds)."""
+    """The holdings of a node, by begin: positions in `Holds.on_nodes`, when an event may concern them (microseconds).
+
+    ``latest``: the last end of each and of all before it.
+    """
 
     at: NDArray[np.int64]
     begin: NDArray[np.int64]
     end: NDArray[np.int64]
+    latest: NDArray[np.int64]
 
 
 def _by_node(holds: Holds) -> dict[str, _OnNode]:
@@ -101,7 +116,12 @@ def _by_node(holds: Holds) -> dict[str, _OnNode]:
         attempt = holds.attempts[hold.attempt]
         end = np.iinfo(np.int64).max if attempt.end is None else attempt.end + AFTER_US
         rows[hold.machine].append((at, attempt.start - BEFORE_US, end))
-    return {machine: _OnNode(*np.array(some, np.int64).T) for machine, some in rows.items()}
+    found = {}
+    for machine, some in rows.items():
+        at, begin, end = np.array(some, np.int64).T
+        order = np.argsort(begin, kind="stable")
+        found[machine] = _OnNode(at[order], begin[order], end[order], np.maximum.accumulate(end[order]))
+    return found
 
 
 def _hit(holds: Holds, of_node: _OnNode | None, gpu: int | None, since: int, us: int) -> list[int]:
@@ -110,7 +130,9 @@ def _hit(holds: Holds, of_node: _OnNode | None, gpu: int | None, since: int, us:
         return []
     sure: list[int] = []
     near: list[tuple[int, int]] = []
-    for at in of_node.at[(of_node.begin <= us) & (min(since, us) <= of_node.end)]:
+    first = min(since, us)
+    near_it = slice(np.searchsorted(of_node.latest, first), np.searchsorted(of_node.begin, us, "right"))
+    for at in of_node.at[near_it][of_node.end[near_it] >= first]:
         hold = holds.on_nodes[at]
         if gpu is not None and hold.devices is not None and gpu not in {device[0] for device in hold.devices}:
             continue
