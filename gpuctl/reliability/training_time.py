@@ -408,11 +408,15 @@ class Accounts:
         that is assumed, stalls to all that may be lost.
         """
         given, logged = self.assumed, pl.col("measured")
+        none = pl.lit(0.0)
         ends = {
-            "productive": (pl.min_horizontal("productive_low", pl.col("ran") - pl.col("lost_high")), "productive_high"),
-            "checkpoint": (0.0, given.write_share * pl.col("ran")),
-            "load": (0.0, pl.min_horizontal("ran", pl.lit(given.longest_load_s))),
-            "stalled": (0.0, "lost_high"),
+            "productive": (
+                pl.min_horizontal("productive_low", pl.col("ran") - pl.col("lost_high")),
+                pl.col("productive_high"),
+            ),
+            "checkpoint": (none, given.write_share * pl.col("ran")),
+            "load": (none, pl.min_horizontal("ran", pl.lit(given.longest_load_s))),
+            "stalled": (none, pl.col("lost_high")),
         }
         basis = "measured" if a["measured"].all() else "partly measured" if a["measured"].any() else "assumed"
         rows = []
