@@ -39,6 +39,7 @@ _MODULES = {
     "ingest": "traces",
     "load_model": "models",
     "open": "traces",
+    "plan": "plans",
     "replay": "replays",
     "report": "reports",
     "sweep": "replays",

@@ -5,6 +5,7 @@ from gpuctl.library.analysis import classify as classify
 from gpuctl.library.analysis import explain as explain
 from gpuctl.library.models import load_model as load_model
 from gpuctl.library.models import train as train
+from gpuctl.library.plans import plan as plan
 from gpuctl.library.replays import Simulation as Simulation
 from gpuctl.library.replays import replay as replay
 from gpuctl.library.replays import sweep as sweep
