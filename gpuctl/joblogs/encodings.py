@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from itertools import pairwise
 from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
@@ -22,7 +23,11 @@ _EXAMINED = 4096
 _LEAST = 16
 """Fewer bytes do not show an encoding without a mark."""
 _MOSTLY, _SELDOM = 0.8, 0.2
-_LINE_END, _RETURN = 10, 13
+_LINE_END = 10
+_DROPPED_AFTER = np.zeros(256, dtype=bool)
+_DROPPED_AFTER[[*b"\x00\n\r"]] = True
+_FEW = 32
+"""Where at most one byte in so many is NUL, only these bytes are looked at."""
 _WIDTHS = (
     # zeros are rare in the byte of each character that holds ASCII, and the rule in the others
     ("utf-32-le", 4, 0),
@@ -84,9 +89,13 @@ def chunks(stream: BinaryIO, size: int) -> Iterator[tuple[bytes, int]]:
 
 
 def _without_runs(text: bytes) -> bytes:
-    """Drop NULs that begin a line or follow a NUL: of a run within a line one is left."""
+    """Drop NULs that begin a line or follow a NUL: of a run within a line one is left, which is read as a blank."""
     codes = np.frombuffer(text, np.uint8)
-    before = np.concatenate((np.full(1, _LINE_END, np.uint8), codes[:-1]))
-    dropped = (codes == 0) & ((before == 0) | (before == _LINE_END) | (before == _RETURN))
-    # a run that does not begin a line keeps its first NUL, which is read as a blank
-    return bytes(codes[~dropped])
+    nul = codes == 0
+    if np.count_nonzero(nul) > len(codes) // _FEW:
+        before = np.concatenate((np.full(1, _LINE_END, np.uint8), codes[:-1]))
+        return bytes(codes[~(nul & _DROPPED_AFTER[before])])
+    places = np.flatnonzero(nul)
+    dropped = places[_DROPPED_AFTER[codes[places - 1]] | (places == 0)].tolist()
+    ends = [*dropped, len(text)]
+    return text[: ends[0]] + b"".join(text[begin + 1 : end] for begin, end in pairwise(ends))

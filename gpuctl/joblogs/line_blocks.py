@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
 
 from gpuctl.joblogs.classified_endings import ABOVE
-
-if TYPE_CHECKING:
-    import numpy as np
 
 _TRACEBACK_BYTES = 1 << 14
 """A traceback is kept in one block where it begins so near to the block's end."""
@@ -22,6 +21,7 @@ class Block(NamedTuple):
         plain: whether a line is ordinary output.
         ranks: of the process that printed it; -1 if the line's beginning names none.
         number_of: line numbers in the log.
+        frames: rows of frames and heads of tracebacks, rising.
     """
 
     text: bytes
@@ -29,6 +29,7 @@ class Block(NamedTuple):
     plain: np.ndarray
     ranks: np.ndarray
     number_of: np.ndarray
+    frames: np.ndarray = np.zeros(0, np.int64)
 
     def bounds(self, row: int) -> tuple[int, int]:
         """Return the begin and end of a line."""
@@ -44,3 +45,10 @@ def before_traceback(text: bytes, cut: int) -> int:
     for _ in range(ABOVE):
         begin = text.rfind(b"\n", 0, begin) if begin > 0 else begin
     return begin + 1 if begin > 0 else cut
+
+
+def spread(rows: np.ndarray, most: int) -> np.ndarray:
+    """Return at most `most` rows, evenly spaced, including the last one."""
+    if len(rows) <= most:
+        return rows
+    return rows[np.unique(np.linspace(0, len(rows) - 1, most).astype(np.int64)[::-1])]

@@ -20,7 +20,7 @@ import numpy as np
 from gpuctl.core.errors import InputError
 from gpuctl.joblogs import classified_endings, encodings, pattern_database, progress
 from gpuctl.joblogs.evidence import TEXT_LIMIT, Match, Scan, Step, stored_part
-from gpuctl.joblogs.line_blocks import Block, before_traceback
+from gpuctl.joblogs.line_blocks import Block, before_traceback, spread
 from gpuctl.joblogs.prefix import Prefix, prefix
 from gpuctl.joblogs.process_ranks import ranks_of
 from gpuctl.joblogs.progress_marks import KINDS
@@ -75,7 +75,7 @@ _IGNORED_WORDS = (b"xception ignored", b"xception in ")
 _STEP_TIER = "step"
 _FRAME_TIER = "frame"
 _ANCHOR_TIER = "anchor"
-_CAUSE, _HARMLESS, _STEP, _OTHER, _ANCHOR = range(5)
+_CAUSE, _HARMLESS, _STEP, _OTHER, _ANCHOR, _FRAME = range(6)
 DENSE = 200
 """Of a signature found in more lines of one block (a megabyte), so many are looked at; the rest are counted."""
 ANCHORS = 40
@@ -276,11 +276,8 @@ class _Log:
 
     def block(self, raw: bytes) -> None:
         """Process whole lines; only the last line of a log may lack its end."""
-        self._scan(raw)
-        ends = raw.count(b"\n")
-        self.result.lines += ends
-        if self._in_long:
-            self._in_long = False
+        self.result.lines += self._scan(raw)
+        self._in_long = False
 
     def piece(self, raw: bytes) -> None:
         """Process a part of a line over the limit; later calls pass the rest."""
@@ -289,38 +286,48 @@ class _Log:
             self._in_long = True
         self._scan(raw)
 
-    def _scan(self, raw: bytes) -> None:
+    def _scan(self, raw: bytes) -> int:
+        """Look at some bytes of a log; return how many line ends are in them."""
         base = self.result.lines
         if b"\x1b" in raw:
             raw = _ANSI.sub(b"", raw)
-        text = raw.translate(_RETURNS)
-        hits: list[tuple[int, int]] = []
-        self._database.scan(text, lambda number, _begin, end, _flags, _context: hits.append((end, number)))
+        returns = b"\r" in raw
+        text = raw.translate(_RETURNS) if returns or b"\x00" in raw else raw
+        hits: list[int] = []
+        # flat: a million tuples would occupy the garbage collector
+        self._database.scan(text, lambda number, _begin, end, _flags, _context: hits.extend((end, number)))
         codes = np.frombuffer(text, np.uint8)
         ends = np.flatnonzero(codes == 10)
+        line_ends = np.flatnonzero(np.frombuffer(raw, np.uint8) == 10) if returns else ends
         starts = np.concatenate((np.zeros(1, np.int64), ends + 1))
         if starts[-1] == len(codes) and len(starts) > 1:
             starts = starts[:-1]
         plain = ~_BLANKS[codes[np.minimum(starts, max(len(codes) - 1, 0))]] if len(codes) else np.zeros(0, bool)
         ranks = ranks_of(text, codes, starts)
-        self._keep_tail(raw, base)
+        self._keep_tail(raw, base, len(line_ends))
         if hits:
             # a carriage return separates pieces of one line
-            number_of = base + 1 + np.searchsorted(np.flatnonzero(np.frombuffer(raw, np.uint8) == 10), starts)
-            self._lines(hits, Block(text, starts, plain, ranks, number_of))
+            number_of = base + 1 + np.searchsorted(line_ends, starts)
+            self._lines(np.array(hits, np.int64).reshape(-1, 2), Block(text, starts, plain, ranks, number_of))
         self._ordinary[None] += int(plain.sum())
         for rank, number in zip(*np.unique(ranks[plain], return_counts=True), strict=True):
             if rank >= 0:
                 self._ordinary[int(rank)] += int(number)
+        return len(line_ends)
 
-    def _lines(self, hits: list[tuple[int, int]], block: Block) -> None:
-        ends, numbers = np.array(hits, np.int64).T
+    def _lines(self, hits: np.ndarray, block: Block) -> None:
+        ends, numbers = hits.T
         # the end of a match lies within its line, so the byte before it shows which
         rows = np.searchsorted(block.starts, ends - 1, "right") - 1
         _, once = np.unique(rows * len(self._entries) + numbers, return_index=True)
         rows, numbers, ends = rows[once], numbers[once], ends[once]
         kinds = self._kinds[numbers]
         wanted = (kinds != _HARMLESS) & self._chosen(block, rows, numbers, kinds)
+        frames = np.unique(rows[kinds == _FRAME])
+        block.plain[frames] = block.plain[np.minimum(frames + 1, len(block.plain) - 1)] = False
+        block = block._replace(frames=frames)
+        # of frames nothing more is read; the place of one in a line with other matches counts
+        wanted &= np.isin(rows, rows[wanted & (kinds != _FRAME)])
         needed = wanted | ((kinds == _HARMLESS) & np.isin(rows, rows[wanted]))
         grouped: dict[int, dict[int, int]] = {}
         for row, number, end in zip(*(part[needed].tolist() for part in (rows, numbers, ends)), strict=True):
@@ -329,6 +336,8 @@ class _Log:
         anchors: list[tuple[int, int]] = []
         for row, found in grouped.items():
             self._line(block, row, found, pending, anchors)
+        if len(frames):
+            self._frame = int(block.number_of[frames[-1]])
         if anchors:
             pending = sorted(self._endings(block, anchors, pending), key=lambda hit: hit.row)
         plain = np.flatnonzero(block.plain)
@@ -364,7 +373,7 @@ class _Log:
         if self.result.step_lines > ALL_STEPS:
             most = max(1, len(block.text) * STEPS_A_BLOCK // CHUNK)
             validation = np.array([b"val" in block.text[slice(*block.bounds(row))] for row in steps], bool)
-            read = np.concatenate([_spread(steps[validation], most), _spread(steps[~validation], most)])
+            read = np.concatenate([spread(steps[validation], most), spread(steps[~validation], most)])
             chosen[(kinds == _STEP) & ~np.isin(rows, read)] = False
         return chosen
 
@@ -397,9 +406,6 @@ class _Log:
         if Tier.HARMLESS in tiers:
             hits = [number for number in hits if self._kinds[number] != _CAUSE or self._success[number]]
             tiers -= set(CAUSES)
-        if _FRAME_TIER in tiers:
-            block.plain[row : row + 2] = False
-            self._frame = line_no
         if Tier.NOISE in tiers:
             block.plain[row] = False
         if Tier.RECOVERED in tiers:
@@ -411,7 +417,9 @@ class _Log:
             causes = [n for n in causes if self._fallback[n] == weakest]
             block.plain[row] = False
             text = stored_part(line, end - window)
-            raised = 0 < line_no - self._frame <= _RAISED
+            above = int(np.searchsorted(block.frames, row, "right"))
+            frame = int(block.number_of[block.frames[above - 1]]) if above else self._frame
+            raised = 0 < line_no - frame <= _RAISED
             pending += [_Hit(row, n, Match(self._id(n), line_no, text, head.rank, ts=head.ts), raised) for n in causes]
         if _STEP_TIER in tiers and not tiers & set(CAUSES):
             self._step(line, line_no, head.rank)
@@ -511,10 +519,10 @@ class _Log:
                 self._went_on[match.rank] = line_no
             self._raised[match.rank] = (match.line_no, ordinary)
 
-    def _keep_tail(self, raw: bytes, base: int) -> None:
+    def _keep_tail(self, raw: bytes, base: int, line_ends: int) -> None:
         if len(raw) >= _TAIL:
             cut = raw.find(b"\n", len(raw) - _TAIL) + 1
-            self._tail_line = base + 1 + raw.count(b"\n", 0, cut)
+            self._tail_line = base + 1 + (line_ends - raw.count(b"\n", cut) if cut else 0)
             self._tail = raw[cut:] if cut else raw[-_TAIL:]
             return
         if not self._tail:
@@ -574,15 +582,8 @@ class _Log:
 
 def _kind(entry: Signature | str) -> int:
     if isinstance(entry, str):
-        return {_STEP_TIER: _STEP, _ANCHOR_TIER: _ANCHOR}.get(entry, _OTHER)
+        return {_STEP_TIER: _STEP, _ANCHOR_TIER: _ANCHOR, _FRAME_TIER: _FRAME}[entry]
     return _CAUSE if entry.tier in {*CAUSES, Tier.SUCCESS} else _HARMLESS if entry.tier == Tier.HARMLESS else _OTHER
-
-
-def _spread(rows: np.ndarray, most: int) -> np.ndarray:
-    """Return at most `most` rows, evenly spaced, including the last one."""
-    if len(rows) <= most:
-        return rows
-    return rows[np.unique(np.linspace(0, len(rows) - 1, most).astype(np.int64)[::-1])]
 
 
 def _flags(entry: Signature) -> int:
