@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from gpuctl.joblogs.structure.ending import Ending, Format
 
-ABOVE, BELOW = 8, 200
+ABOVE, BELOW = 12, 200
 """An ending is read from so many lines above its anchor, and below it."""
 _MESSAGE = 3
 """The line that names an error may be followed by so many of its message."""

@@ -77,6 +77,23 @@ _TRACEBACK_HEAD = "py-traceback"
 _SAVE_FRAME = "-save-frame"
 _TRACEBACK = 60
 """A traceback's exception follows each of its frames within so many lines."""
+_PERHAPS = frozenset({"says-usage-alone"})
+"""Signatures that also programs print that were right: one that explains itself shows its usage."""
+_MARKED = re.compile(
+    r"\b(?:ERROR|CRITICAL|FATAL|SEVERE)\b|^\s*(?:\*\*\*|!!|E:)"
+    r"|^[^\n:]{0,120}\b(?:error|fatal|failed|panic)\b[^\n:]{0,40}:",
+    re.I,
+)
+_NO_COMPLAINT = re.compile(
+    r"\b(?:errors?|fail(?:ed|ures?)?|missing|unknown|invalid|killed|exceptions?)\W{1,3}(?:0|none)\b"
+    r"|\b(?:no|0|zero|without|any) (?:\w+ ){0,2}(?:errors?|fail(?:ed|ures?)|exceptions?|missing|unknown|invalid)"
+    r"|\b(?:as|was|were|is|are|than|which) expected|\bexpected (?:to|fail\w*|error|kill|exception)\b"
+    r"|\bignor(?:ed|ing)\b"
+    r"|\bskipp(?:ed|ing)\b|\b(?:re-?try|retri(?:ed|es)|retrying|recovered|falling back|fallback|instead|us(?:ing|es) )"
+    r"|\b(?:warn(?:ing)?|info|debug|notice|passed|succe(?:ss|eded)\w*|done|finished|completed|saved|wrote|written)\b",
+    re.IGNORECASE,
+)
+"""What shows that words of failures are no complaint."""
 _EXCEPTION = re.compile(r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt|Exit|Warning)(?::|$)")
 _CODES = {124: "time_limit", 126: "permission_error", 127: "command_not_found"}
 # measured on tests/fixtures/failures: docs/how-to/failures.md
@@ -187,7 +204,7 @@ def _by_rules(matches: Sequence[Match], table: Table, facts: Facts | None) -> Ve
     if known and _ended_well(known_facts):
         return Verdict(failed=False)
     if not known:
-        matches = [match for match in matches if not (match.signature or "").startswith(LAST_WORDS)]
+        matches = [match for match in matches if not _is_last_word(match) or _complains(match)]
     crashed = _signal(known_facts) in _CRASHES or any((match.signature or "").startswith(_FATAL) for match in matches)
     found = sorted(_while_saving(_candidates(matches, table, crashed=crashed)), key=_first)
     if not known and (_reports_success(matches, table) or not any(_ended_here(candidate) for candidate in found)):
@@ -358,11 +375,27 @@ def _died(candidate: _Candidate) -> bool:
     Such lines are a generic sign, a cluster manager's message that it ended the job, and an exception's own line.
     """
     match = candidate.match
+    if _is_last_word(match) or match.signature in _PERHAPS:
+        return False
     raised = _raised(match)
     if candidate.final or (candidate.tier == Tier.GENERIC and not raised):
         return _ended_here(candidate)
     # a program ended by an exception prints nothing more
     return raised and not match.work_after and match.ordinary_after == 0
+
+
+def _is_last_word(match: Match) -> bool:
+    return (match.signature or "").startswith(LAST_WORDS)
+
+
+def _complains(match: Match) -> bool:
+    """Return whether one of a log's last lines says that something went wrong, though no format marks it.
+
+    Unmarked words must be the last ones; a level or a program's name in front may be followed by details.
+    """
+    words = match.text[prefix(match.text).end :]
+    most = AT_END if _MARKED.search(match.text) else 0
+    return match.ordinary_after <= most and not _NO_COMPLAINT.search(words)
 
 
 def _reports_success(matches: Sequence[Match], table: Table) -> bool:

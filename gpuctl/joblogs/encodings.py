@@ -23,9 +23,7 @@ _EXAMINED = 4096
 _LEAST = 16
 """Fewer bytes do not show an encoding without a mark."""
 _MOSTLY, _SELDOM = 0.8, 0.2
-_LINE_END = 10
-_DROPPED_AFTER = np.zeros(256, dtype=bool)
-_DROPPED_AFTER[[*b"\x00\n\r"]] = True
+_LINE_END, _RETURN = 10, 13
 _FEW = 32
 """Where at most one byte in so many is NUL, only these bytes are looked at."""
 _WIDTHS = (
@@ -93,9 +91,11 @@ def _without_runs(text: bytes) -> bytes:
     codes = np.frombuffer(text, np.uint8)
     nul = codes == 0
     if np.count_nonzero(nul) > len(codes) // _FEW:
-        before = np.concatenate((np.full(1, _LINE_END, np.uint8), codes[:-1]))
-        return bytes(codes[~(nul & _DROPPED_AFTER[before])])
+        dropped = nul.copy()
+        dropped[1:] &= nul[:-1] | (codes[:-1] == _LINE_END) | (codes[:-1] == _RETURN)
+        return bytes(codes[~dropped])
     places = np.flatnonzero(nul)
-    dropped = places[_DROPPED_AFTER[codes[places - 1]] | (places == 0)].tolist()
-    ends = [*dropped, len(text)]
+    before = codes[places - 1]
+    of_run = (before == 0) | (before == _LINE_END) | (before == _RETURN) | (places == 0)
+    ends = [*places[of_run].tolist(), len(text)]
     return text[: ends[0]] + b"".join(text[begin + 1 : end] for begin, end in pairwise(ends))

@@ -19,12 +19,13 @@ import numpy as np
 
 from gpuctl.core.errors import InputError
 from gpuctl.joblogs import classified_endings, encodings, pattern_database, progress
-from gpuctl.joblogs.evidence import TEXT_LIMIT, Match, Scan, Step, stored_part
+from gpuctl.joblogs.evidence import Match, Scan, Step, stored_part
+from gpuctl.joblogs.last_lines import LastLines
 from gpuctl.joblogs.line_blocks import Block, before_traceback, spread
 from gpuctl.joblogs.prefix import Prefix, prefix
 from gpuctl.joblogs.process_ranks import ranks_of
 from gpuctl.joblogs.progress_marks import KINDS
-from gpuctl.joblogs.structure import FORMATS
+from gpuctl.joblogs.structure import FORMATS, workflows
 from gpuctl.joblogs.structure.ending import messages
 from gpuctl.joblogs.structure.loggers import MOST as JSON_MOST
 from gpuctl.joblogs.table import CAUSES, LAST_WORDS, NOTHING, Signature, Table, Tier
@@ -42,8 +43,6 @@ LONG_LINE = 1 << 18
 OVERLAP = 4096
 MOST_HITS = 3
 """Of each signature, so many of its first lines and so many of its last are kept."""
-TELLING = 8
-_TAIL = 1 << 16
 _LINE_LIMIT = 4096
 _ANSI = re.compile(rb"\x1b(?:\[[0-?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)|[@-Z\\-_])")
 _RETURNS = bytes.maketrans(b"\r\x00", b"\n ")
@@ -265,13 +264,14 @@ class _Log:
         self._step_key: tuple[object, ...] | None = None
         self._last_work: dict[int | None, int] = {}
         """Line on which a rank (None: not named) last showed progress."""
+        self._before_bar: dict[int | None, int] = {}
+        """The same without the log's last bar: a program that dies by an exception draws its bar once more."""
         self._good = 0
         self._frame = -_RAISED
         self._raised: dict[int | None, tuple[int, int]] = {}
         self._went_on: dict[int | None, int] = {}
         """Line of the last exception of a rank after which it went on, and raised another one."""
-        self._tail = b""
-        self._tail_line = 1
+        self._tail = LastLines()
         self._in_long = False
 
     def block(self, raw: bytes) -> None:
@@ -304,7 +304,7 @@ class _Log:
             starts = starts[:-1]
         plain = ~_BLANKS[codes[np.minimum(starts, max(len(codes) - 1, 0))]] if len(codes) else np.zeros(0, bool)
         ranks = ranks_of(text, codes, starts)
-        self._keep_tail(raw, base, len(line_ends))
+        self._tail.add(raw, base, len(line_ends))
         if hits:
             # a carriage return separates pieces of one line
             number_of = base + 1 + np.searchsorted(line_ends, starts)
@@ -401,8 +401,10 @@ class _Log:
                 continue
             hits.append(number)
             tiers.add(entry if isinstance(entry, str) else entry.tier)
-        if _ANCHOR_TIER in tiers and Tier.HARMLESS not in tiers:
-            anchors += [(row, number) for number in hits if self._kinds[number] == _ANCHOR]
+        if _ANCHOR_TIER in tiers:
+            ends = [(row, number) for number in hits if self._kinds[number] == _ANCHOR]
+            formats = self._scanner.formats
+            anchors += [one for one in ends if Tier.HARMLESS not in tiers or formats[one[1]] is workflows.IGNORED]
         if Tier.HARMLESS in tiers:
             hits = [number for number in hits if self._kinds[number] != _CAUSE or self._success[number]]
             tiers -= set(CAUSES)
@@ -497,6 +499,9 @@ class _Log:
             key = (step.epoch, step.step, step.metric, step.value)
             if key != self._step_key:
                 self._step_key = key
+                bar = step.elapsed_s is not None
+                if self._last_work.get(rank) != line_no or not bar:
+                    self._before_bar[rank] = self._last_work.get(rank, 0) if bar else line_no
                 self._last_work[rank] = line_no
 
     def _id(self, number: int) -> str:
@@ -519,33 +524,19 @@ class _Log:
                 self._went_on[match.rank] = line_no
             self._raised[match.rank] = (match.line_no, ordinary)
 
-    def _keep_tail(self, raw: bytes, base: int, line_ends: int) -> None:
-        if len(raw) >= _TAIL:
-            cut = raw.find(b"\n", len(raw) - _TAIL) + 1
-            self._tail_line = base + 1 + (line_ends - raw.count(b"\n", cut) if cut else 0)
-            self._tail = raw[cut:] if cut else raw[-_TAIL:]
-            return
-        if not self._tail:
-            self._tail_line = base + 1
-        self._tail += raw
-        if len(self._tail) > 2 * _TAIL:
-            cut = self._tail.find(b"\n", len(self._tail) - _TAIL) + 1 or len(self._tail) - _TAIL
-            self._tail_line += self._tail.count(b"\n", 0, cut)
-            self._tail = self._tail[cut:]
-
     def finish(self) -> Scan:
         """Return the result of the pass."""
         result = self.result
-        if self._tail and not self._tail.endswith(b"\n"):
-            result.lines += 1
+        result.lines += self._tail.open
         for found in self._found.values():
             for hit, ordinary in (*found.first, *found.last):
-                after, worked = self._ordinary[hit.alone] - ordinary, self._worked(hit)
+                after = self._ordinary[hit.alone] - ordinary
+                worked = self._worked(hit, after)
                 result.matches.append(hit.match._replace(ordinary_after=after, work_after=worked, times=found.count))
         result.matches.sort(key=lambda match: match.line_no)
         tiers = {entry.tier for n in self._found if isinstance(entry := self._entries[n], Signature)}
         if not tiers & {Tier.ROOT, Tier.ERROR, Tier.SYMPTOM}:
-            result.telling = self._telling()
+            result.telling = self._tail.telling()
             if not result.telling and not result.matches:
                 result.matches.append(Match(NOTHING, result.lines and 1, ""))
             result.telling += self._last_words(result.telling)
@@ -563,21 +554,13 @@ class _Log:
                 found.append(line._replace(signature=LAST_WORDS))
         return found
 
-    def _worked(self, hit: _Hit) -> bool:
+    def _worked(self, hit: _Hit, ordinary_after: int) -> bool:
         match = hit.match
         if self._good > match.line_no or (hit.raised and self._went_on.get(match.rank, 0) >= match.line_no):
             return True
-        ranks = self._last_work if match.rank is None else {match.rank, None} & self._last_work.keys()
-        return any(self._last_work[rank] > match.line_no for rank in ranks)
-
-    def _telling(self) -> list[Match]:
-        """Return the last informative lines and the last lines of the log."""
-        lines = self._tail.decode("utf-8", "replace").split("\n")
-        words = [(number, line.rsplit("\r", 1)[-1].strip()) for number, line in enumerate(lines, self._tail_line)]
-        words = [(number, line) for number, line in words if line]
-        informative = [(number, line) for number, line in words if is_informative(line)]
-        chosen = dict((informative[-(TELLING - 2) :] + words[-2:]) if informative else words[-3:])
-        return [Match(None, number, chosen[number][:TEXT_LIMIT]) for number in sorted(chosen)]
+        work = self._before_bar if hit.raised and not ordinary_after else self._last_work
+        ranks = work if match.rank is None else {match.rank, None} & work.keys()
+        return any(work[rank] > match.line_no for rank in ranks)
 
 
 def _kind(entry: Signature | str) -> int:

@@ -23,6 +23,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 import fresh_programs
 import gpu_programs
+import other_tool_programs
 import tool_programs
 
 ROOT = Path(__file__).parents[2]
@@ -55,9 +56,19 @@ RUN = {
     "tcl": ("{name}.tcl", "tclsh {file}"),
     "lisp": ("{name}.lisp", "sbcl --script {file}"),
     "prolog": ("{name}.pl", "swipl {file}"),
+    "pas": ("{name}.pas", "fpc -v0ew -l- -o./job {file} && ./job"),
+    "cob": ("{name}.cob", "cobc -x -o job {file} && ./job"),
+    "rkt": ("{name}.rkt", "racket {file}"),
+    "guile": ("{name}.scm", "guile --no-auto-compile {file}"),
+    "csi": ("{name}.scm", "csi -s {file}"),
+    "groovy": ("{name}.groovy", "JAVA_HOME=/usr/lib/jvm/java-17-openjdk-amd64 groovy {file}"),
+    "clisp": ("{name}.lisp", "clisp -q {file}"),
     "f90": ("{name}.f90", "gfortran -w -o job {file} && ./job"),
 }
-_CORPORA = {"--gpu": ("gpu", gpu_programs.PROGRAMS), "--tools": ("tools", tool_programs.PROGRAMS)}
+_CORPORA = {
+    "--gpu": ("gpu", gpu_programs.PROGRAMS),
+    "--tools": ("tools", tool_programs.PROGRAMS + other_tool_programs.PROGRAMS),
+}
 _NAMES = ("train", "main", "run", "job", "step")
 _WORKERS = 6
 # Where there is no `ip`: the flags of `lo` with IFF_UP (SIOCSIFFLAGS).

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gpuctl.core.states import State
-from gpuctl.joblogs import scan
+from gpuctl.joblogs import last_lines, scan
 from gpuctl.joblogs.classify import classify
 from gpuctl.joblogs.evidence import TEXT_LIMIT, Facts, Match
 from gpuctl.joblogs.table import NO_SIGNATURE, NOTHING, NOTHING_LOGGED
@@ -67,7 +67,7 @@ def test_stored_lines_are_bounded_and_come_from_the_log(log: bytes) -> None:
         assert match.ordinary_after <= result.lines * 3 + log.count(b"\r")
         found[match.signature] = found.get(match.signature, 0) + 1
     assert all(count <= 2 * scan.MOST_HITS for signature, count in found.items() if signature is not None)
-    assert found.get(None, 0) <= scan.TELLING
+    assert found.get(None, 0) <= last_lines.TELLING
 
 
 @settings(max_examples=examples(150), deadline=None)

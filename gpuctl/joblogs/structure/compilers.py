@@ -21,8 +21,13 @@ FORMATS = (
         (
             # GCC, Clang, gfortran, nvcc's hosts, javac, GHC
             rb"^[^\s:(][^:\n(]{0,300}:\d{1,7}:(?:\d{1,6}(?:-\d{1,6})?:)? (?:fatal )?error: ",
-            # MSVC's style: nvcc, tsc, csc
-            rb"^[^\s(][^\n(]{0,300}\(\d{1,7}(?:,\d{1,6})?\): (?:fatal )?error\b",
+            # bison gives places as line.column
+            rb"^[^\s:(][^:\n(]{0,300}:\d{1,7}\.\d{1,6}(?:-[\d.]{1,12})?: error: ",
+            # MSVC's style: nvcc, tsc, csc; D, Pascal
+            rb"^[^\s(][^\n(]{0,300}\(\d{1,7}(?:, ?\d{1,6})?\):? (?:(?:fatal )?error\b|(?:Fatal|Error): )",
+            # Kotlin; Groovy
+            rb"^e: [^\s:][^\n:]{0,300}:\d{1,7}:\d{1,6}:? ",
+            rb"^[^\s:]{1,300}\.groovy: \d{1,7}: ",
             rb"^error(?:\[E\d{4}\])?: (?:could not compile|aborting due to|linking with)",
             rb"^error\[E\d{4}\]: ",
             rb"^\./[^\s:]{1,200}\.go:\d{1,7}:\d{1,6}: ",

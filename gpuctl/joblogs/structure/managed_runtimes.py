@@ -45,7 +45,7 @@ def node(lines: Sequence[str], at: int) -> Ending | None:
 FORMATS = (
     Format(
         "jvm",
-        (rb'^[^\n]{0,60}Exception in thread "[^"\n]{1,100}" ',),
+        (rb'^[^\n]{0,60}Exception in thread "[^"\n]{1,100}" ', rb"^Caught: (?:[a-z]\w{0,40}\.){1,8}[A-Z]\w{1,80}"),
         jvm,
         'Exception in thread "main" org.acme.Oops: no',
         "docs.oracle.com: java.lang.Throwable.printStackTrace",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from gpuctl.joblogs.structure.ending import Ending, Format, above, indented, reason_of, single
+from gpuctl.joblogs.structure.ending import Ending, Format, indented, reason_of, single
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _MOST = 1000
+_DETAILS = 9
 _ELIXIR = re.compile(r"\*\* \(([^)]{1,120})\) ?(.{0,1000})")
 _CONDITION = re.compile(r"(?:Unhandled |debugger invoked on an? )([\w:*-]{1,80})")
 _STACK_OF_ELIXIR = re.compile(r"\s{4}(?:\(|[\w/.-]{1,200}:\d)")
@@ -60,6 +61,24 @@ def prolog(lines: Sequence[str], at: int) -> Ending:
         last += 1
         words.append(lines[last].split(":", 1)[1].strip())
     return _said(lines, at, last, " ".join(words))
+
+
+def racket(lines: Sequence[str], at: int) -> Ending | None:
+    """Read the lines above a context or a location: a head, and indented details, which name the system's error."""
+    head = at - 1
+    while head >= 0 and at - head < _DETAILS and lines[head].startswith("  "):
+        head -= 1
+    if head < 0 or not lines[head].strip():
+        return None
+    details = [line.strip() for line in lines[head + 1 : at]]
+    said = _said(lines, head, at, " ".join([lines[head].strip(), *details]))
+    return said._replace(texts=(*said.texts, lines[head].strip(), *details))
+
+
+def pascal(lines: Sequence[str], at: int) -> Ending:
+    """Read an exception, whose class and message follow its address, or the number of an error of the run time."""
+    place = at + 1 if lines[at].rstrip().endswith(":") and at + 1 < len(lines) else at
+    return Ending(place, at, place, reason_of(lines[place]))
 
 
 FORMATS = (
@@ -114,8 +133,8 @@ FORMATS = (
     ),
     Format(
         "racket",
-        (rb"^ {2}context\.\.\.:\r?$",),
-        above,
+        (rb"^ {2}(?:context|location)\.\.\.:\r?$",),
+        racket,
         "  context...:",
         "docs.racket-lang.org: error-display-handler",
     ),
@@ -136,7 +155,7 @@ FORMATS = (
     Format(
         "pascal",
         (rb"^(?:Runtime error \d{1,3} at \$|An unhandled exception occurred at \$)",),
-        single,
+        pascal,
         "Runtime error 201 at $0000000000401135",
         "freepascal.org: run time errors",
     ),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 
 from gpuctl.core.states import State
 from gpuctl.joblogs.classify import AT_END, SURVIVED, classify
 from gpuctl.joblogs.evidence import Facts, Match
 from gpuctl.joblogs.table import RELEASE, Reason, Signature, Table, Tier
-from tests.signatures import table
+from tests.signatures import scanner, table
 
 _REASONS = {name: Reason(name, name, ("user",)) for name in ("disk", "bug", "bug2", "peer", "trace")}
 TABLE = Table(
@@ -165,3 +167,27 @@ def test_a_cluster_managers_word_that_it_ended_the_job_is_enough_without_state_o
             assert (verdict.failed, verdict.reason) == (True, signature.reason)
         # a requeued job appends to its log: the end of an earlier attempt is not its own
         assert classify([ended._replace(ordinary_after=AT_END + 1)], every).failed is False
+
+
+@pytest.mark.parametrize(
+    ("log", "failed", "reason"),
+    [
+        # a bar that a dying program draws once more is no progress after its exception
+        (
+            'Traceback (most recent call last):\n  File "a.py", line 2, in <module>\n    f()\n'
+            "RuntimeError: CUDA out of memory. Tried to allocate 2 GiB\n\r 10%|#  | 10/100 [00:01<00:02, 9.9it/s]\n",
+            True,
+            "gpu_out_of_memory",
+        ),
+        # unmarked last words, as long as they are no summary of what went well
+        ("batch 64 on gpu 0\nCUDA out of memory\n", None, "gpu_out_of_memory"),
+        ("batch 512: CUDA out of memory, halving\nbatch 256 fits\n", False, None),
+        ("shard 0: ok\nerrors: 0, failures: 0, missing: 0\n", False, None),
+        # it is not said that it failed
+        ('fatal: [gpu1]: FAILED! => {"rc": 1}\n...ignoring\n\nTASK [next]\nok: [gpu1]\n', None, "program_error"),
+    ],
+)
+def test_how_a_log_ends_without_an_exit_code(log: str, failed: bool | None, reason: str | None) -> None:
+    scan = scanner().scan(io.BytesIO(log.encode()))
+    verdict = classify([*scan.matches, *scan.telling], scanner().table)
+    assert (verdict.failed, verdict.reason) == (failed, reason)
