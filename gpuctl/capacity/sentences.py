@@ -164,11 +164,12 @@ def _cost(found: Found, time: int, scope: str, price: Price | None) -> Note:
         return note("")
     per_node = price.per_hour * found.base.question.kind.gpus * HOURS_A_YEAR
     ends = [abs(size) * per_node for size in (low, high)]
+    rate = note(
+        "{price} a GPU-hour of {type}", price=literal(number(price.per_hour)), type=NamedValue("value", price.gpu_type)
+    )
     if high < 0:
-        return note("; that saves {cost} a year at {price} a GPU-hour", cost=literal(number(ends[1])),
-                    price=literal(number(price.per_hour)))  # fmt: skip
-    return note("; {cost} a year at {price} a GPU-hour", cost=literal(number(ends[1])),
-                price=literal(number(price.per_hour)))  # fmt: skip
+        return note("; that saves {cost} a year at {rate}", cost=literal(number(ends[1])), rate=rate)
+    return note("; {cost} a year at {rate}", cost=literal(number(ends[1])), rate=rate)
 
 
 def without(found: Found, time: int, scope: str, names: Note) -> Note:
