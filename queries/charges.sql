@@ -2,7 +2,7 @@
 -- section: overview
 -- order: 56
 -- question: How many GPU-hours did each account hold in each month, of which type, and what do they cost?
--- population: attempts that held GPUs or have billing units, including failed and requeued ones, from allocation to release including suspended time, as sreport counts them; running ones count up to the end of their log. Cut at {charge_by} borders in {charge_zone}. Left out: {attempts_not_placed} attempt{attempts_not_placed||s} that ran at no known time. Without GPU-hours, because no source states the GPUs: {ran_without_gpus} attempt{ran_without_gpus||s}.
+-- population: attempts that held GPUs or have billing units, including failed and requeued ones, from allocation to release including suspended time, as sreport counts them; running ones count up to the end of their log. Cut at {charge_by} borders in {period_zone}. Left out: {attempts_not_placed} attempt{attempts_not_placed||s} that ran at no known time. Without GPU-hours, because no source states the GPUs: {ran_without_gpus} attempt{ran_without_gpus||s}.
 -- detail: yes
 -- needs: attempts
 -- column: month | - | the month in which the period begins

@@ -11,7 +11,7 @@
 -- column: gpu_hours | GPU-h | upper bound of the saving
 -- column: gpu_hours_pct | % | share of the GPU-hours that all attempts held
 -- column: assumption | - | the assumption, and what exactly is counted
-WITH held AS (SELECT sum(gpu_s)::DOUBLE / 3600 AS gpu_hours FROM base_held),
+WITH held AS (SELECT sum(gpu_s)::DOUBLE / 3600 AS gpu_hours FROM unfiltered_held SEMI JOIN base_jobs USING (job)),
 tries AS (
     SELECT a.job, a.attempt, a.job_state, a.is_last, f.reason, f.title, f.category, f.gpus, f.rtf_s,
            CASE WHEN a.released_ts IS NOT NULL OR a.start_ts IS NULL THEN a.gpu_s / 3600 END AS gpu_hours

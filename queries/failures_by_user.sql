@@ -31,7 +31,7 @@ counted AS (
 ),
 lost AS (
     SELECT "user", sum(gpu_s) AS gpu_s
-    FROM base_held
+    FROM unfiltered_held SEMI JOIN base_jobs USING (job)
     WHERE outcome IN ('retried', 'killed', 'failed')
     GROUP BY ALL
 )

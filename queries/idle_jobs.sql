@@ -18,7 +18,7 @@ WITH used AS (
     SELECT job, sum(samples) AS samples, sum(total) / sum(samples) / 1e6 AS mean_pct FROM base_job_use GROUP BY job
 ),
 held AS (
-    SELECT job, sum(gpu_s)::DOUBLE / 3600 AS hours FROM base_held GROUP BY job
+    SELECT job, sum(gpu_s)::DOUBLE / 3600 AS hours FROM unfiltered_held GROUP BY job
 )
 SELECT job, j."user" AS "user", j.queue AS queue, j.state AS state, j.gpus AS num_gpus, j.start_ts AS start_ts,
        h.hours AS gpu_hours, u.samples::BIGINT AS gpu_minutes, u.mean_pct AS util_mean_pct

@@ -2,7 +2,7 @@
 -- section: overview
 -- order: 50
 -- question: When was the cluster full, and when did jobs wait?
--- population: {attempts} attempt{attempts||s} less {attempts_without_start} without a start; {delays} wait{delays||s}, and {never_started} that never started. At most 400 bins of equal length; each row's time is the start of its bin.
+-- population: {attempts} attempt{attempts||s} less {attempts_without_start} without a start; {delays} wait{delays||s}, and {never_started} that never started. With --since and --until, the time between them. At most 400 bins of equal length; each row's time is the start of its bin.
 -- needs: attempts
 -- detail: yes
 -- column: ts | UTC | start of the bin
@@ -16,11 +16,11 @@
 --   terminal.title="GPUs in use and attempts waiting over time" terminal.y="gpus_busy:GPUs in use,jobs_waiting:waiting"
 --   beside=overview height=3
 WITH span AS (
-    SELECT min(first_ts) AS first_ts, max(last_ts) AS last_ts
+    SELECT greatest(min(first_ts), $since::TIMESTAMPTZ) AS first_ts, least(max(last_ts), $until::TIMESTAMPTZ) AS last_ts
     FROM (SELECT queued_ts AS first_ts, log_end_ts AS last_ts FROM unfiltered_attempts UNION ALL SELECT queued_ts, until_ts FROM unfiltered_never_started)
 ),
 width AS (
-    SELECT first_ts, last_ts, greatest(60, ceil(epoch(last_ts - first_ts) / 400 / 60) * 60)::BIGINT AS s FROM span
+    SELECT first_ts, last_ts, greatest(60, ceil(epoch(last_ts - first_ts) / 400 / 60) * 60)::BIGINT AS s FROM span WHERE last_ts >= first_ts
 ),
 changes AS (
     SELECT held_from_ts AS ts, gpus AS busy, 0 AS waiting, 0.0 AS demand FROM unfiltered_attempts WHERE start_ts IS NOT NULL AND NOT by_container
@@ -41,7 +41,7 @@ changes AS (
 ),
 -- whole microseconds since the first time, and billionths of a GPU: sums of them are exact, whichever rows are added first
 placed AS (
-    SELECT epoch_us(ts) - epoch_us(first_ts) AS us, 1000000 * s AS bin_us, (1e9 * busy)::BIGINT AS busy, waiting, (1e9 * demand)::BIGINT AS demand
+    SELECT epoch_us(least(greatest(ts, $since::TIMESTAMPTZ), $until::TIMESTAMPTZ)) - epoch_us(first_ts) AS us, 1000000 * s AS bin_us, (1e9 * busy)::BIGINT AS busy, waiting, (1e9 * demand)::BIGINT AS demand
     FROM changes CROSS JOIN width
     WHERE ts IS NOT NULL
 ),

@@ -38,18 +38,12 @@ shares AS (
            sum((node_hours * 3600)::DECIMAL(28, 6)) OVER ()::DOUBLE / 3600 AS all_node_hours
     FROM hours
 )
-SELECT j.queue, count(*) AS jobs, nullif(count(DISTINCT j."user"), 0) AS users,
-       any_value(h.gpu_hours) AS gpu_hours, 100 * any_value(h.gpu_hours) / nullif(any_value(h.all_hours), 0) AS gpu_hours_pct,
-       any_value(h.node_hours) AS node_hours, 100 * any_value(h.node_hours) / nullif(any_value(h.all_node_hours), 0) AS node_hours_pct,
-       any_value(q.quota_gpus) AS quota_gpus, nullif(any_value(q.limit_gpus), 'infinity') AS limit_gpus, any_value(q.quota_source) AS quota_source,
-       any_value(f.wait_p50_min) AS wait_p50_min, any_value(f.wait_p95_min) AS wait_p95_min, any_value(f.lost_gpu_hours) AS lost_gpu_hours, any_value(f.lost_node_hours) AS lost_node_hours,
-       any_value(f.lost_pct) AS lost_pct, any_value(f.own_lost_pct) AS own_lost_pct, any_value(f.failed_h) AS failed_h,
-       any_value(f.killed_h) AS killed_h, any_value(f.retried_h) AS retried_h, any_value(f.failed_jobs) AS failed_jobs,
-       any_value(f.measured_jobs) AS measured_jobs, any_value(f.util_mean_pct) AS util_mean_pct, any_value(f.util_p10_pct) AS util_p10_pct,
-       any_value(f.idle_jobs) AS idle_jobs, any_value(f.idle_gpu_hours) AS idle_gpu_hours
-FROM base_jobs AS j
-JOIN shares AS h USING (queue)
-LEFT JOIN base_quotas AS q USING (queue)
-LEFT JOIN base_queue_figures AS f ON f.name = j.queue
-GROUP BY j.queue
-ORDER BY nullif(any_value(h.gpu_hours), 0) DESC NULLS LAST, node_hours DESC NULLS LAST, jobs DESC, j.queue
+SELECT f.name AS queue, coalesce(j.jobs, 0) AS jobs, j.users, h.gpu_hours, 100 * h.gpu_hours / nullif(h.all_hours, 0) AS gpu_hours_pct,
+       h.node_hours, 100 * h.node_hours / nullif(h.all_node_hours, 0) AS node_hours_pct, q.quota_gpus, nullif(q.limit_gpus, 'infinity') AS limit_gpus, q.quota_source,
+       f.wait_p50_min, f.wait_p95_min, f.lost_gpu_hours, f.lost_node_hours, f.lost_pct, f.own_lost_pct, f.failed_h, f.killed_h, f.retried_h, f.failed_jobs,
+       f.measured_jobs, f.util_mean_pct, f.util_p10_pct, f.idle_jobs, f.idle_gpu_hours
+FROM base_queue_figures AS f
+JOIN shares AS h ON h.queue = f.name
+LEFT JOIN (SELECT queue, count(*) AS jobs, nullif(count(DISTINCT "user"), 0) AS users FROM base_jobs GROUP BY queue) AS j ON j.queue = f.name
+LEFT JOIN base_quotas AS q ON q.queue = f.name
+ORDER BY nullif(h.gpu_hours, 0) DESC NULLS LAST, h.node_hours DESC NULLS LAST, jobs DESC, queue

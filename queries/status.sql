@@ -32,9 +32,9 @@ WITH by_state AS MATERIALIZED (
            CASE WHEN known AND (count(job_gpu_s_sum) > 0 OR NOT bool_or(may_have_run)) THEN coalesce(sum(job_gpu_s_sum), 0) END / 3600 AS gpu_hours_sum,
            CASE WHEN known AND (count(job_gpu_s_last) > 0 OR NOT bool_or(may_have_run)) THEN coalesce(sum(job_gpu_s_last), 0) END / 3600 AS gpu_hours_last
     FROM (SELECT * REPLACE (regexp_replace(source_state, ' by [0-9]+$', '') AS source_state) FROM base_jobs)
-    LEFT JOIN (SELECT job, sum(gpu_s) AS gpu_s, sum(node_s) AS node_s FROM base_held GROUP BY job) USING (job)
+    LEFT JOIN (SELECT job, sum(gpu_s) AS gpu_s, sum(node_s) AS node_s FROM unfiltered_held GROUP BY job) USING (job)
     CROSS JOIN (SELECT count(job_gpu_s) > 0 AS known FROM base_jobs)
-    CROSS JOIN (SELECT count(gpu_s) > 0 AS held_known FROM base_held)
+    CROSS JOIN (SELECT count(gpu_s) > 0 AS held_known FROM unfiltered_held SEMI JOIN base_jobs USING (job))
     GROUP BY GROUPING SETS ((known, held_known, state, source_state), (known, held_known))
 ),
 total AS (SELECT * FROM by_state WHERE is_total = 1)

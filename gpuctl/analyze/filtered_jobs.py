@@ -1,4 +1,4 @@
-"""Makes ``base_filtered_jobs``: the jobs of one cluster that match a filter."""
+"""Makes ``base_filtered_jobs``: the jobs of one cluster that match a filter; ``matching_jobs`` leaves times aside."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def choose(store: Store, cluster: str, wanted: JobFilter) -> tuple[tuple[int, int], dict[str, Any]]:
-    """Create the temporary table ``base_filtered_jobs``.
+    """Create the temporary tables ``base_filtered_jobs`` and ``matching_jobs``.
 
     Dates without a zone are on the log's own clock (UTC if its times name a zone).
 
@@ -40,7 +40,9 @@ def choose(store: Store, cluster: str, wanted: JobFilter) -> tuple[tuple[int, in
         values[name] = moment if moment is None or moment.tzinfo else moment.replace(tzinfo=zone)
     if values["since"] and values["until"] and values["since"] >= values["until"]:
         raise UsageError(f"--until {wanted.until} is not after --since {wanted.since}")
-    store.execute(f"CREATE OR REPLACE TEMP TABLE base_filtered_jobs AS {shared_sql.base_sql('filtered_jobs')}", values)
+    made = shared_sql.base_sql("filtered_jobs")
+    store.execute(f"CREATE OR REPLACE TEMP TABLE base_filtered_jobs AS {made}", values)
+    store.execute(f"CREATE OR REPLACE TEMP TABLE matching_jobs AS {made}", values | {"since": None, "until": None})
     matching = int(store.value("SELECT count(*) FROM base_filtered_jobs"))
     of = int(store.value("SELECT count(*) FROM jobs WHERE cluster = $cluster", {"cluster": cluster}))
     if not matching:

@@ -28,8 +28,8 @@ class Options:
         quotas: GPUs of each queue's quota, from the user.
         racks: rack of each node, from the user.
         borrow_below: share of busy GPUs up to which a queue may exceed its quota; 0: never; None: inferred.
-        by: the periods of series over time, in UTC, and of charges; None: an hour, a month for charges.
-        charge_zone: IANA name of the zone of charges' periods; None: that of the log.
+        by: the periods of series over time and of charges; None: an hour, a month for charges.
+        period_zone: IANA name of the zone in which periods longer than an hour begin; None: that of the log.
         prices: prices of GPU-hours, by type, account and date.
         forgive: states of attempts that are not charged.
         idle_below: mean GPU utilization, %, below which a job counts as idle.
@@ -55,7 +55,7 @@ class Options:
     racks: dict[str, str] = field(default_factory=dict)
     borrow_below: float | None = None
     by: Literal["hour", "day", "week", "month", "quarter"] | None = None
-    charge_zone: str | None = None
+    period_zone: str | None = None
     prices: tuple[Price, ...] = ()
     forgive: tuple[str, ...] = ()
     idle_below: float = 5.0

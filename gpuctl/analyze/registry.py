@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 GROUP = "gpuctl.analyses"
 SITE_NOTES = ("quota_note", "rack_note", "borrow_note")
-SAYS = ("cluster", "telemetry_note", "idle_below", "charge_by", "charge_zone", *SITE_NOTES)
+SAYS = ("cluster", "telemetry_note", "idle_below", "charge_by", "period_zone", *SITE_NOTES)
 """Placeholders of populations in addition to the numbers of ``queries/base/population.sql``."""
 
 _ENDING = ".sql"

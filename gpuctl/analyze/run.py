@@ -117,7 +117,8 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
     tables = tuple(found[name] for name in names if name in found)
     settings = {"definition": literal(options.definition), "duration": literal(shared.duration)}
     if shared.matching is not None:
-        settings["filter"] = options.filter.description(*shared.matching)
+        chosen = options.filter.description(*shared.matching)
+        settings["filter"] = note("{chosen}{rest}", chosen=chosen, rest=IN_THAT_TIME if shared.has_times else NOTHING)
     given = store.value("SELECT count(*) FROM base_jobs WHERE list_contains(quirks, 'gpus_given')")
     if given:
         settings["gpus_per_node"] = note("given by the user, for {jobs:,} job{jobs||s}", jobs=given)
@@ -192,6 +193,12 @@ def _with_needed(names: Sequence[str], known: Mapping[str, Query]) -> list[str]:
 
 
 ABOUT_ALL = literal("Covers the whole cluster: filters do not apply to these rows.")
+NOTHING = literal("")
+IN_THAT_TIME = literal("; GPU-hours are those held in that time, by jobs submitted before it, too")
+WITHIN = literal(
+    "With --since or --until, GPU-hours are those held in that time, by jobs submitted before it, too; all else is of "
+    "jobs submitted in it."
+)
 PARTLY_ALL = literal("Figures of the cluster (its GPUs, its times, the share allocated) cover all jobs.")
 
 
@@ -202,7 +209,7 @@ def _numbers(store: Store, query: Query, shared: SharedTables, called: Note, opt
         "cluster": called,
         "idle_below": note("{pct:g}", pct=options.idle_below),
         "charge_by": literal(options.by or "month"),
-        "charge_zone": literal(options.charge_zone or "the zone of the log"),
+        "period_zone": literal(options.period_zone or "the zone of the log"),
     }
     if "telemetry_note" in wanted:
         known["telemetry_note"] = counters.sentence(
@@ -241,6 +248,8 @@ def _ask(
         notes = (*notes, ABOUT_ALL)
     elif shared.matching is not None and shared_sql.uses(query.sql, "unfiltered"):
         notes = (*notes, PARTLY_ALL)
+    if shared.within_times(query.sql):
+        notes = (*notes, WITHIN)
     return ResultTable(
         name=query.name,
         section=query.section,

@@ -21,6 +21,8 @@ from gpuctl.store.sources import LAST_SAMPLES, SOURCE_ENDS
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
+    import polars as pl
+
     from gpuctl.analyze.delay_table import Site
     from gpuctl.analyze.options import Options
     from gpuctl.store.database import Store
@@ -31,9 +33,16 @@ _DELAYS_NEED = (
     "jobs", "attempts", "placements", "holdings", "machines", "machine_events", "queue_machines", "queues",
     "gpu_limits", "owners", "queue_samples", "reasons", "gang_machines",
 )  # fmt: skip
-_RECOMPUTED = frozenset({"waits", "runs", "wait_survival", "util_pieces", "util_histogram", "job_use", "cause_hours"})
+_RECOMPUTED = frozenset(
+    {
+        *("waits", "runs", "wait_survival", "util_pieces", "util_histogram", "job_use", "cause_hours"),
+        *("period_pieces", "charge_pieces", "charge_sums"),
+    }
+)
 """Shared tables that are made of the jobs chosen as they are of all: nothing is made of all first, nor read of the
 telemetry, that no analysis asks for."""
+_WITHIN = frozenset({"spans", "held"})
+"""With --since or --until, ``<name>_within`` is what they have of that time, of jobs submitted before, too."""
 _FRAGMENTATION_NEEDS = (
     "machines", "racks", "placements", "holdings", "machines_down", "queue_machines", "waiting_gangs", "log_span",
 )  # fmt: skip
@@ -104,7 +113,7 @@ class SharedTables:
             "whole_minutes": self._notebook,
             "by": options.by or "hour",
             "charge_by": options.by or "month",
-            "charge_zone": options.charge_zone,
+            "period_zone": options.period_zone,
             "forgive": ",".join(options.forgive),
             "idle_below": options.idle_below,
             "since": None,
@@ -142,8 +151,12 @@ class SharedTables:
 
     def ask(self, sql: str, *, whole: bool = False) -> list[dict[str, Any]]:
         """Return the rows of a statement, after making the tables that it needs; `whole`: of all jobs."""
+        return self.frame(sql, whole=whole).to_dicts()
+
+    def frame(self, sql: str, *, whole: bool = False) -> pl.DataFrame:
+        """Return them as columns."""
         made = self.resolve_tables(sql, whole=whole)
-        return self._store.frame(made, self.bind(made)).to_dicts()
+        return self._store.frame(made, self.bind(made))
 
     def scalars(self, name: str, wanted: Iterable[str], *, whole: bool = False) -> dict[str, Any]:
         """Return numbers of ``queries/base/<name>.sql``, each computed once: many tables share a population.
@@ -170,6 +183,25 @@ class SharedTables:
             sql = re.sub(r"\bbase_([a-z0-9_]+)", lambda found: names.get(found[1], found[0]), sql)
         return re.sub(r"\bunfiltered_([a-z0-9_]+)", r"base_\1", sql)
 
+    @property
+    def has_times(self) -> bool:
+        """Whether the filter chooses a time."""
+        return self._values["since"] is not None or self._values["until"] is not None
+
+    def within_times(self, sql: str) -> bool:
+        """Return whether GPU-hours of a statement are those held within the time that the filter chooses."""
+        return self.has_times and bool(self._reads(sql) & _WITHIN)
+
+    def _reads(self, sql: str) -> set[str]:
+        """Return the shared tables of the chosen jobs that a statement is made from."""
+        found, left = set[str](), list(shared_sql.uses(sql, "base"))
+        while left:
+            name = left.pop()
+            if name not in found:
+                found.add(name)
+                left += [] if name in _WITHIN else shared_sql.uses(self._sql(name)[0], "base")
+        return found
+
     def about_all(self, sql: str) -> bool:
         """Return whether a statement is independent of the filter: it is about the cluster."""
         return (
@@ -182,7 +214,9 @@ class SharedTables:
         """Return the filtered table for ``base_<name>``; ``base_<name>`` itself if it is not about jobs."""
         if name not in self._narrowed:
             sql, more = self._sql(name)
-            if name in _RECOMPUTED or more:
+            if name in _WITHIN and self.has_times:
+                sql = self.resolve_tables(shared_sql.base_sql(f"{name}_within"))
+            elif name in _RECOMPUTED or more:
                 sql = self.resolve_tables(sql)
             else:
                 self.ensure((name,))
@@ -213,6 +247,7 @@ class SharedTables:
                 step = next((step for step in _STEPS if name in step[0]), None)
                 if step is None:
                     left.append(self._sql(name)[0])
+                    left += [shared_sql.base_sql(f"{name}_within")] if name in _WITHIN and self.has_times else []
                 elif step[0] in _READ:
                     left.append(_READ[step[0]] + "".join(f" base_{needed}" for needed in step[1]))
         return found

@@ -95,8 +95,7 @@ def analyze(
     by: Annotated[
         Literal["hour", "day", "week", "month", "quarter"] | None,
         typer.Option(
-            help="Periods of the series over time, in UTC (default: hour), and of charges, in their zone "
-            "(default: month)."
+            help="Periods of the series over time (tables activity..., default: hour) and of charges (default: month)."
         ),
     ] = None,
     charging: Charging,

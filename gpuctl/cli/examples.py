@@ -35,8 +35,7 @@ EXAMPLES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "report": (
         (
             "How does November compare with October?",
-            "gpuctl analyze site.duckdb --until 2026-11-01 --json --output october.json\n"
-            "gpuctl report site.duckdb --since 2026-11-01 --baseline october.json",
+            "gpuctl report site.duckdb --compare 2026-10 2026-11",
         ),
         (
             "Fail in CI if waits are too long",

@@ -326,8 +326,8 @@ declare(
         metavar="FILE",
         help="Prices for the tables charges...: CSV with gpu_type,price_per_gpu_hour and, as needed, account,from,to.",
     ),
-    charge_timezone=typer.Option(
-        metavar="ZONE", help="Zone in which months of charges begin. Default: that of the log."
+    period_timezone=typer.Option(
+        metavar="ZONE", help="Zone in which days, weeks, months and quarters of --by begin. Default: that of the log."
     ),
     forgive=typer.Option(
         metavar="A,B", help="Do not charge attempts that ended in these states, e.g. node_fail,preempted."

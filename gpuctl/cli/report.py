@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from gpuctl.cli.settings import Settings
     from gpuctl.core.notes import Note
     from gpuctl.core.results import Analysis
+    from gpuctl.reports.conditions import Condition
     from gpuctl.reports.privacy.anonymise import Pseudonyms
     from gpuctl.reports.report import Part
-    from gpuctl.services.report_inputs import Selection
+    from gpuctl.services.report_inputs import NamedResult, Selection
 
 
 @grouped
@@ -73,6 +74,14 @@ def report(
         list[Path] | None,
         typer.Option(metavar="FILE", help="Earlier results (--json) to compare with; repeatable."),
     ] = None,
+    compare: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            metavar="PERIOD PERIOD",
+            help="Compare two periods of one cluster: 2026-10, 2026Q3, 2026-W40, 2026 or FROM..TO (days, the last one "
+            "included), in the zone of the log.",
+        ),
+    ] = None,
     markdown: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write a short summary for a pull request.")
     ] = None,
@@ -112,7 +121,7 @@ def report(
     shape, output, table = shown.shape(given), shown.output, shown.table
     from gpuctl.reports.conditions import parse
     from gpuctl.reports.export.document import read_document
-    from gpuctl.reports.report import all_metrics, earlier, failed, labelled, summarize
+    from gpuctl.reports.report import all_metrics, failed
     from gpuctl.reports.screens.report import screen as screen_of
 
     command = command_line()
@@ -138,23 +147,18 @@ def report(
     conditions = [parse(text) for text in fail_if or ()]
     chosen = Selection(tuple(cluster or ()), tuple(only or ()), command, filters.parsed())
     others = (conditions, baseline, markdown, junit, table, shown.every, pseudonyms)
+    if compare is not None:
+        if conditions or baseline or junit or figures or only:
+            raise UsageError("--compare makes a report of its own", hint="leave out options of other reports")
+        _write_changes(paths, compare, chosen, (html, markdown), (shape, output, table), given, pseudonyms)
+        return
     if len(chosen.filter.user) == 1 and not any(others):
         _write_user(paths, chosen, shape, output, (html, figures), given, notes=shown.notes)
         return
     found = gather(paths, chosen, given)
     old = [read_document(path) for path in baseline] if baseline else None
     with strangers(read=old is not None or any(one.read for one in found)):
-        if pseudonyms is None:
-            parts = labelled([one.analysis for one in found], [one.name for one in found])
-            before = None if old is None else earlier(old)
-        else:
-            from gpuctl.reports.privacy.anonymise import command as short
-            from gpuctl.reports.privacy.anonymise import hide
-
-            results = [(one.name, one.analysis) for one in found]
-            hidden = hide(results, conditions, old, pseudonyms)
-            parts, conditions, before, command = hidden.parts, list(hidden.conditions), hidden.baseline, short(command)
-        summary = summarize(parts, conditions, before, command)
+        parts, summary = _summary(found, conditions, old, pseudonyms, command)
         screen = screen_of(parts, summary) if for_people(shape, output) and not (table or shown.every) else None
         for warning in () if screen else summary.warnings:
             given.tell(f"Warning: {warning}")
@@ -178,6 +182,23 @@ def report(
         raise typer.Exit(ExitCode.CHECK_FAILED)
 
 
+def _summary(
+    found: Sequence[NamedResult], conditions: list[Condition], old: list[Analysis] | None,
+    pseudonyms: Pseudonyms | None, command: str,
+) -> tuple[tuple[Part, ...], Analysis]:  # fmt: skip
+    """The parts of a report, and what it says of them, without names if these are to be hidden."""
+    from gpuctl.reports.report import earlier, labelled, summarize
+
+    if pseudonyms is None:
+        parts = labelled([one.analysis for one in found], [one.name for one in found])
+        return parts, summarize(parts, conditions, None if old is None else earlier(old), command)
+    from gpuctl.reports.privacy.anonymise import command as short
+    from gpuctl.reports.privacy.anonymise import hide
+
+    hidden = hide([(one.name, one.analysis) for one in found], conditions, old, pseudonyms)
+    return hidden.parts, summarize(hidden.parts, list(hidden.conditions), hidden.baseline, short(command))
+
+
 def _write_user(  # noqa: PLR0917 - what the command was given
     paths: Sequence[Path], chosen: Selection, shape: OutputFormat | None, output: Path | None,
     places: tuple[Path | None, Path | None], given: Settings, *, notes: bool,
@@ -198,6 +219,28 @@ def _write_user(  # noqa: PLR0917 - what the command was given
     elif not any(places) or output is not None:
         for one in found:
             print_screen(screen(one, chosen.filter.user[0]), output, given, notes=notes)
+    announce_written((*places, output), given)
+
+
+def _write_changes(  # noqa: PLR0917 - what the command was given
+    paths: Sequence[Path], periods: tuple[str, str], chosen: Selection, places: tuple[Path | None, Path | None],
+    shown: tuple[OutputFormat | None, Path | None, list[str] | None], given: Settings, pseudonyms: Pseudonyms | None,
+) -> None:  # fmt: skip
+    """Write what changed between two periods; `places` are of page and Markdown."""
+    from gpuctl.reports.export.markdown import write
+    from gpuctl.reports.screens.changes import screen
+    from gpuctl.services.report_inputs import changes
+
+    found = changes(paths, periods, chosen, given)
+    if pseudonyms is not None:
+        from gpuctl.reports.privacy.anonymise import anonymised
+
+        found = anonymised(found, pseudonyms)
+    shape, output, table = shown
+    write_files(found, given, html=places[0])
+    if places[1] is not None:
+        write(found, places[1])
+    print_result(found, shape, output, table, given, screen=None if table else screen(found), notes=bool(table))
     announce_written((*places, output), given)
 
 

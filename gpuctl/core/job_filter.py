@@ -61,18 +61,19 @@ class JobFilter:
 
     def description(self, matching: int, of: int) -> Note:
         """Return the filter as options, and how many jobs match it."""
+        return note(
+            "{options} matches {matching:,} of {of:,} job{of||s}", options=self.options(), matching=matching, of=of
+        )
+
+    def options(self) -> Note:
+        """Return the filter as options."""
         words = [_option(kind, name) for kind in NAMES for name in self.names[kind]]
         words += [note("--state {state}", state=literal(name)) for name in self.state]
         if self.gpus is not None:
             words.append(_gpus(*self.gpus))
         words += [note("--since {when}", when=NamedValue("value", self.since))] if self.since else []
         words += [note("--until {when}", when=NamedValue("value", self.until))] if self.until else []
-        return note(
-            "{options} matches {matching:,} of {of:,} job{of||s}",
-            options=together(" ", words),
-            matching=matching,
-            of=of,
-        )
+        return together(" ", words)
 
     def check(self, known: Mapping[Name, Collection[str]]) -> None:
         """Reject names that no job has.

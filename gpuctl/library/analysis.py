@@ -50,7 +50,7 @@ def analyze(
     racks: PathOrText | Mapping[str, str] | None = None,
     borrow_below: float | None = None,
     prices: PathOrText | None = None,
-    charge_timezone: str | None = None,
+    period_timezone: str | None = None,
     forgive: Sequence[str] = (),
     idle_below: float = 5.0,
     reference: str | None = None,
@@ -75,7 +75,7 @@ def analyze(
         racks: rack per node, or a CSV of them (node,rack). Default: from the logs, else inferred.
         borrow_below: share of GPUs in use up to which a queue may exceed its quota. Default: inferred.
         prices: CSV of prices per GPU-hour.
-        charge_timezone: zone in which charged periods begin. Default: that of the log.
+        period_timezone: zone in which days, weeks, months and quarters begin. Default: that of the log.
         forgive: states of attempts that are not charged.
         idle_below: mean GPU utilization in per cent below which a job counts as idle.
         reference: published values to compare with.
@@ -108,7 +108,7 @@ def analyze(
     one_of("by", by, (None, *get_args(Period)))
     idle_below = number("idle_below", idle_below, 0, 100)
     charging = Charging(
-        path_of(prices, "prices") if prices is not None else None, charge_timezone, listed("forgive", forgive)
+        path_of(prices, "prices") if prices is not None else None, period_timezone, listed("forgive", forgive)
     )
     names, own = registry.with_files(wanted)
     registry.check_names(sections=sections, tables=names, reference=reference, own=own)

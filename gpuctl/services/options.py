@@ -88,7 +88,7 @@ class Charging:
     """How the tables of charges are made."""
 
     prices: Path | None = None
-    charge_timezone: str | None = None
+    period_timezone: str | None = None
     forgive: list[str] | None = None
 
     def settings(self) -> dict[str, Any]:
@@ -102,10 +102,10 @@ class Charging:
         from gpuctl.core.job_filter import states_of
         from gpuctl.core.local_time import check_timezone
 
-        check_timezone(self.charge_timezone, "--charge-timezone")
+        check_timezone(self.period_timezone, "--period-timezone")
         return {
             "prices": read_prices(self.prices) if self.prices else (),
-            "charge_zone": self.charge_timezone,
+            "period_zone": self.period_timezone,
             "forgive": states_of("--forgive", self.forgive or ()),
         }
 

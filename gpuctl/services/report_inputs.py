@@ -89,6 +89,26 @@ def gather(paths: Sequence[Path], wanted: Selection, frontend: Frontend) -> list
     return found
 
 
+def changes(paths: Sequence[Path], periods: tuple[str, str], wanted: Selection, frontend: Frontend) -> Analysis:
+    """What changed between two periods of one cluster of a store, or of logs.
+
+    Raises:
+        UsageError: there is not one cluster, or a period makes no sense.
+        InputError: a log cannot be read.
+    """
+    from gpuctl.analyze.options import Options
+    from gpuctl.services.period_changes import compare_periods
+    from gpuctl.store.database import Store
+
+    if len(wanted.clusters) > 1:
+        raise UsageError("--compare is about one cluster", hint="name one --cluster")
+    logs = LogReading(cluster=wanted.clusters[0] if wanted.clusters else None)
+    with opened(list(paths), None, logs, frontend, doing="compare") as found, Store(found.path) as store:
+        options = Options(cluster=found.cluster, command=wanted.command)
+        with frontend.progress() as bar:
+            return compare_periods(store, periods, options, wanted.filter, lambda text: bar.at(text, 0, 0))
+
+
 @contextmanager
 def strangers(*, read: bool) -> Iterator[None]:
     """Say of results that were read, not made now, that it is they that cannot be shown.

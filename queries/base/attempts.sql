@@ -1,5 +1,6 @@
 -- The attempts of one cluster. GPUs were held from held_from to held_until: before start_ts, too, where a source says that the nodes booted for it first. Seconds to the microsecond of the times they are made of; *_c are seconds on the clock that the log counts durations on (clusters.clock).
 -- ran: that it held GPUs is known; gpu_s: GPU-seconds that it held, from allocation to release, container by container where YARN's logs have containers. All GPU-hours of analyses are sums of it.
+-- outcome: succeeded | retried | killed | failed | other | unknown (no source states how the job ended).
 -- node_s: node-seconds of attempts whose GPUs no source states; a node that several attempts share counts for each of them.
 -- A calendar is asked only where it must be: of a million attempts it takes a second for each time.
 WITH zone AS (
@@ -59,7 +60,11 @@ ordered AS (
            CASE WHEN shown.gpus IS NULL
                 THEN coalesce(nullif(servers, 0), nullif(job_nodes, 0)) * CASE WHEN start_ts IS NOT NULL THEN held_until_c - held_from_c ELSE shown.run_s END END AS node_s,
            CASE WHEN shown.gpus IS NULL THEN 'unknown' WHEN shown.gpus = 0 THEN '0' WHEN shown.gpus <= 1 THEN '1' WHEN shown.gpus <= 4 THEN '2-4'
-                WHEN shown.gpus <= 8 THEN '5-8' ELSE '>8' END AS size_bucket
+                WHEN shown.gpus <= 8 THEN '5-8' ELSE '>8' END AS size_bucket,
+           CASE WHEN NOT is_last THEN 'retried' WHEN state = 'running' THEN 'other' WHEN job_state = 'completed' THEN 'succeeded'
+                WHEN job_state IN ('killed', 'timeout', 'preempted') THEN 'killed'
+                WHEN job_state IN ('failed', 'out_of_memory', 'node_fail') THEN 'failed'
+                WHEN job_state = 'unknown' THEN 'unknown' ELSE 'other' END AS outcome
     FROM shown CROSS JOIN zone CROSS JOIN log_end LEFT JOIN given USING (job, attempt)
     ORDER BY job, attempt
 )

@@ -4,5 +4,5 @@ SELECT job, gpu_util_mean, gpu_util_coverage, gpus_unused, idle_gpu_h FROM job_g
 UNION ALL
 SELECT u.job, u.mean_pct, least(u.samples * 60 / h.gpu_s, 1), NULL, NULL
 FROM (SELECT job, sum(samples) AS samples, sum(total) / sum(samples) / 1e6 AS mean_pct FROM base_job_use GROUP BY job) AS u
-LEFT JOIN (SELECT job, nullif(sum(gpu_s), 0)::DOUBLE AS gpu_s FROM base_held GROUP BY job) AS h USING (job)
+LEFT JOIN (SELECT job, nullif(sum(gpu_s), 0)::DOUBLE AS gpu_s FROM unfiltered_held GROUP BY job) AS h USING (job)
 WHERE u.job NOT IN (SELECT job FROM job_gpu_usage WHERE cluster = $cluster)

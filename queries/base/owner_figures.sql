@@ -32,6 +32,9 @@ owners AS (
     SELECT name, count(*) AS jobs, count(*) FILTER (state IN ('failed', 'out_of_memory', 'node_fail')) AS failed_jobs,
            bool_or(may_have_run) AS may_have_run
     FROM owned GROUP BY name
+    UNION ALL
+    -- who held GPUs in a time that a filter chooses, without a job submitted in it
+    SELECT DISTINCT name, 0, 0, true FROM held ANTI JOIN (SELECT coalesce(name, '') AS name, name IS NULL AS nameless FROM owned) AS o ON coalesce(held.name, '') = o.name AND (held.name IS NULL) = o.nameless
 ),
 -- 0 only where it is known that nothing was held or lost
 known AS (

@@ -8,5 +8,5 @@ UNION ALL
 -- the ResourceManager adds up whole seconds of each container, and forgets what it had counted when it restarts
 SELECT 'YARN: GPU-seconds of the ResourceManager' AS total, f.job, NULL AS attempt, f.stated_gpu_s, h.gpu_s
 FROM (SELECT job, max(gpu_seconds) AS stated_gpu_s FROM yarn_facts WHERE cluster = $cluster AND gpu_seconds IS NOT NULL GROUP BY job) AS f
-JOIN (SELECT job, sum(gpu_s)::DOUBLE AS gpu_s FROM base_held WHERE gpu_s IS NOT NULL GROUP BY job) AS h USING (job)
+JOIN (SELECT job, sum(gpu_s)::DOUBLE AS gpu_s FROM unfiltered_held WHERE gpu_s IS NOT NULL GROUP BY job) AS h USING (job)
 SEMI JOIN (FROM base_jobs WHERE state NOT IN ('pending', 'running')) USING (job)

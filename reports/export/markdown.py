@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
+from gpuctl.core.file_io import write_atomically
 from gpuctl.reports.cell_text import shown_columns, visible
 from gpuctl.reports.units import Units
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from gpuctl.core.results import Analysis, ResultTable
     from gpuctl.reports.cell_text import ShownColumn
@@ -44,6 +46,20 @@ def markdown(analysis: Analysis, tables: Sequence[ResultTable]) -> Iterator[str]
         yield f"\n{escaped(table.population)}\n\n"
         yield from (f"- {escaped(note)}\n" for note in table.notes)
         yield "\n" if table.notes else ""
+
+
+def write(analysis: Analysis, path: Path) -> None:
+    """Write all tables as a Markdown document.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    text = "".join(markdown(analysis, analysis.tables)).encode("utf-8", "backslashreplace")
+    write_atomically(path, lambda file: _put(file, text))
+
+
+def _put(file: BinaryIO, text: bytes) -> None:
+    file.write(text)
 
 
 def _grid(columns: Sequence[ShownColumn]) -> Iterator[str]:

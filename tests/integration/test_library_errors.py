@@ -63,7 +63,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "a closed trace again": (lambda: closed().__enter__(), "this trace is closed"),
     "an empty path": (lambda: gpuctl.open(""), "not an empty text"),
     "a share": (lambda: gpuctl.analyze(JOBS, idle_below="x"), "idle_below='x': expected a number"),  # type: ignore[arg-type]
-    "a zone of charges": (lambda: gpuctl.analyze(JOBS, charge_timezone="Mars/X"), "Mars/X"),
+    "a zone of charges": (lambda: gpuctl.analyze(JOBS, period_timezone="Mars/X"), "Mars/X"),
     "a quota": (lambda: gpuctl.analyze(JOBS, quotas={"q": "x"}), "expected a number"),  # type: ignore[dict-item]
     "a second": (lambda: gpuctl.Simulation(JOBS, "4x8", "fifo").advance(float("nan")), "until=nan"),
     "half an instant": (lambda: gpuctl.Simulation(JOBS, "4x8", "fifo").advance(instants=1.5), "a whole number"),  # type: ignore[arg-type]

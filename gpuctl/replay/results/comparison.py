@@ -121,6 +121,28 @@ def quantile_bootstrap(
 ) -> tuple[float | None, float | None]:
     """Return a 95 % interval of a quantile of values, from resampling its parts with replacement.
 
+    Args:
+        values: see `quantile_draws`, as for the others.
+        part: of each value.
+        share: of the values.
+        resamples: how many.
+        seed: of the resamples.
+
+    Returns:
+        Its ends; None if there are fewer than two parts.
+    """
+    drawn = quantile_draws(values, part, share, resamples=resamples, seed=seed)
+    if drawn is None:
+        return None, None
+    low, high = np.quantile(drawn, _ENDS)
+    return float(low), float(high)
+
+
+def quantile_draws(
+    values: Floats, part: Ints, share: float, *, resamples: int = RESAMPLES, seed: int = SEED
+) -> Floats | None:
+    """Return a quantile of values in resamples of their parts, drawn with replacement.
+
     A resample's quantile is the least value not below this share of it, among up to
     `QUANTILE_PLACES` values in equal steps of rank.
 
@@ -132,23 +154,24 @@ def quantile_bootstrap(
         seed: of numpy's generator.
 
     Returns:
-        Its ends; None if there are fewer than two parts.
+        shape (resamples,); None if there are fewer than two parts.
     """
     known, part = np.unique(part, return_inverse=True)
     count = known.size
     if count < 2:
-        return None, None
+        return None
     order = np.argsort(values, kind="stable")
     places = np.unique(np.linspace(0, len(values) - 1, min(len(values), QUANTILE_PLACES)).round().astype(np.int64))
     # number of each part at or below each place
     below = np.stack([np.cumsum(part[order] == one)[places] for one in range(count)])
-    ranks = _draws(count, resamples, seed).astype(np.float64) @ below.astype(np.float64)
+    ranks = draws(count, resamples, seed).astype(np.float64) @ below.astype(np.float64)
     first = [int(np.searchsorted(row, share * row[-1])) for row in ranks]
-    low, high = np.quantile(values[order][places[first]], _ENDS)
-    return float(low), float(high)
+    found: Floats = values[order][places[first]]
+    return found
 
 
-def _draws(count: int, resamples: int, seed: int) -> Ints:
+def draws(count: int, resamples: int, seed: int) -> Ints:
+    """Return how often each of so many parts is in each resample, shape (resamples, count)."""
     # Only the number of draws of each part matters: one matrix of counts replaces the draws.
     return np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=resamples)
 

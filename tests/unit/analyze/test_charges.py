@@ -49,7 +49,7 @@ def hours(frame: pl.DataFrame, key: str = "period") -> dict[str, float]:
 def test_months_begin_at_midnight_of_the_zone(tmp_path: Path) -> None:
     across = record(1, "2026-10-31T22:00:00", "2026-11-01T05:00:00")
     assert hours(charged(tmp_path / "a", across)) == {"2026-10": 4, "2026-11": 10}
-    assert hours(charged(tmp_path / "b", across, charge_zone="UTC")) == {"2026-10": 6, "2026-11": 8}
+    assert hours(charged(tmp_path / "b", across, period_zone="UTC")) == {"2026-10": 6, "2026-11": 8}
     assert hours(charged(tmp_path / "c", across, by="quarter")) == {"2026-Q4": 14}
     assert hours(charged(tmp_path / "d", across, by="week")) == {"2026-W44": 14}
     assert hours(charged(tmp_path / "e", across, by="day")) == {"2026-10-31": 4, "2026-11-01": 10}
@@ -149,7 +149,7 @@ def test_no_split_loses_or_makes_gpu_hours(
     tables = [charged(folder, *records, by=by)]
     with Store(folder / "t.duckdb") as store:
         names = ("charges", "charges_by_user", "charges_by_queue", "activity_by_user", "activity_by_queue", "overview")
-        found = analyze(store, Options(tables=names, by=by, charge_zone="Asia/Kathmandu"))
+        found = analyze(store, Options(tables=names, by=by, period_zone="Asia/Kathmandu"))
     tables += [table_of(found, name).frame for name in names[:3]]
     exact = sum(length * gpus for _, length, gpus in spans) / 3600
     for frame in tables:

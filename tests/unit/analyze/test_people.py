@@ -92,7 +92,7 @@ def test_activity(site: Path) -> None:
 def test_activity_by_owner(site: Path) -> None:
     found = {(row["ts"].hour, row["user"]): row for row in rows(site, "activity_by_user")}
     assert {key: row["gpu_hours"] for key, row in found.items()} == {
-        (12, "ann"): 2, (13, "ann"): 1, (13, "bob"): 2, (14, "bob"): 1
+        (12, "ann"): 2, (12, "bob"): 0, (13, "ann"): 1, (13, "bob"): 2, (14, "bob"): 1
     }  # fmt: skip
     assert found[12, "ann"]["util_mean_pct"] == pytest.approx(21)
     assert {row["queue"]: row["gpu_hours"] for row in rows(site, "activity_by_queue", by="day")} == {"p": 3, "q": 3}

@@ -54,7 +54,7 @@ WORDS = {
     "gpuctl/analyze/caveats.py": {"name", "row['at']"},
     "gpuctl/analyze/run.py": {
         *("PODS.format(unit=unit)", "options.definition", "shared.duration", "what"),
-        *("options.by or 'month'", "options.charge_zone or 'the zone of the log'"),  # a period, a zone that there is
+        *("options.by or 'month'", "options.period_zone or 'the zone of the log'"),  # a period, a zone that there is
     },
     "gpuctl/capacity/sentences.py": {
         'ahead.model',
