@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 import shlex
 import statistics
@@ -24,7 +25,7 @@ import polars as pl
 import pytest
 
 from tests.replay_reference import Job, by_rank, by_share, without_preemption
-from tests.synthetic_site import BAD_MACHINE, BEGIN, BEHIND_UTC, OUTPUT, WASTER, Made, make, minutes, write
+from tests.synthetic_site import BAD_MACHINE, BEGIN, OUTPUT, WASTER, Made, make, minutes, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -148,16 +149,17 @@ def test_utilization_by_user_over_time(user: User) -> None:
     samples: dict[tuple[str, str], list[tuple[int, float]]] = defaultdict(list)
     for job in user.made.jobs:
         for day in range(4):
-            begin, end = (after * DAY_S - BEHIND_UTC.total_seconds() for after in (day, day + 1))
+            begin, end = (after * DAY_S for after in (day, day + 1))
             key = (f"{BEGIN + timedelta(days=day):%Y-%m-%d}", job.user)
             if overlap := max(0.0, min(job.end, end) - max(job.start, begin)):
                 hours[key] += job.gpus * overlap / 3600
             if count := sum(begin <= 60 * minute < end for minute in minutes(job)):
                 samples[key].append((count * job.gpus, job.util_pct))
     rows = user.asked("analyze", "utilization of each user")["activity_by_user"]
-    assert {(row["ts"][:10], row["user"]): row["gpu_hours"] for row in rows} == {k: near(v) for k, v in hours.items()}
+    held = {(row["period"], row["user"]): row["gpu_hours"] for row in rows if row["gpu_hours"]}
+    assert held == {k: near(v) for k, v in hours.items()}
     mean = {k: sum(n * u for n, u in of) / sum(n for n, _ in of) for k, of in samples.items()}
-    found = {(r["ts"][:10], r["user"]): r["util_mean_pct"] for r in rows if r["util_mean_pct"] is not None}
+    found = {(r["period"], r["user"]): r["util_mean_pct"] for r in rows if r["util_mean_pct"] is not None}
     assert found == {k: near(v, within=1e-7) for k, v in mean.items()}
     assert len({day for day, _ in mean}) >= 3
 
@@ -253,14 +255,20 @@ def test_which_failures_burn_most(user: User) -> None:
     assert set(burnt) == set(OUTPUT)
 
 
+def held_h(job: Any, begin: float, end: float) -> float:
+    """GPU-hours that a job held within a time."""
+    return job.gpus * max(0.0, min(job.end, end) - max(job.start, begin)) / 3600
+
+
 def test_some_jobs_of_a_queue_and_a_time(user: User) -> None:
-    jobs = [j for j in user.made.jobs if j.queue == "vision" and j.gpus >= 8 and 3600 <= j.queued < MONTH_ENDS_S]
+    large = [j for j in user.made.jobs if j.queue == "vision" and j.gpus >= 8]
+    jobs = [j for j in large if 3600 <= j.queued < MONTH_ENDS_S]
     instead = {"gpu": "vision", "2026-11-01": "2017-09-30T01:00", "2026-12-01": "2017-10-01"}
     shown = ["--table", "overview", "--table", "users"]
     tables = user.asked("analyze", "large jobs", more=shown, instead=instead)
     [row] = tables["overview"]
-    assert (row["jobs"], row["gpu_hours"]) == (len(jobs), near(sum(job.gpu_hours for job in jobs)))
-    assert {r["user"]: r["jobs"] for r in tables["users"]} == {
+    assert (row["jobs"], row["gpu_hours"]) == (len(jobs), near(sum(held_h(job, 3600, MONTH_ENDS_S) for job in large)))
+    assert {r["user"]: r["jobs"] for r in tables["users"] if r["jobs"]} == {
         name: sum(job.user == name for job in jobs) for name in {job.user for job in jobs}
     }
     only = user.asked("analyze", "large jobs", more=["--user", "ann,bob", *shown], instead=instead)
@@ -302,18 +310,21 @@ def test_why_a_program_failed(user: User) -> None:
 
 
 def test_two_months(user: User) -> None:
-    first, second = ([j for j in user.made.jobs if (j.queued >= MONTH_ENDS_S) is late] for late in (False, True))
-    instead = {"2026-11-01": "2017-10-01", "october.json": "september.json"}
-    rows = by(user.asked("report", "compare", instead=instead)["metrics"], "metric")
+    months = ((0.0, MONTH_ENDS_S), (MONTH_ENDS_S, math.inf))
+    rows = user.asked("report", "compare", instead={"2026-10": "2017-09", "2026-11": "2017-10"})["changes"]
+    all_jobs = by([row for row in rows if row["queue"] is row["user"] is row["account"] is None], "metric")
     for metric, measured in {
-        "overview.jobs": len,
-        "overview.gpu_hours": lambda jobs: sum(job.gpu_hours for job in jobs),
-        "queueing.mean_wait_h": lambda jobs: statistics.mean(job.start - job.queued for job in jobs) / 3600,
-        "failures.lost_gpu_hours_pct": lambda jobs: (
-            100 * sum(job.gpu_hours for job in jobs if job.state != "completed") / sum(job.gpu_hours for job in jobs)
+        "queueing.mean_wait_h": lambda begin, end: (
+            statistics.mean(j.start - j.queued for j in user.made.jobs if begin <= j.queued < end) / 3600
+        ),
+        "failures.lost_gpu_hours_pct": lambda begin, end: (
+            100
+            * sum(held_h(j, begin, end) for j in user.made.jobs if j.state != "completed")
+            / sum(held_h(j, begin, end) for j in user.made.jobs)
         ),
     }.items():
-        assert (rows[metric]["baseline"], rows[metric]["value"]) == (near(measured(first)), near(measured(second)))
+        found = all_jobs[metric]
+        assert [found["before"], found["after"]] == [near(measured(*month)) for month in months]
 
 
 def test_a_ci_fails_above_a_limit(user: User) -> None:
