@@ -48,7 +48,7 @@ def _until(found: Found, time: int) -> Note:
         return note("at present demand")
     origin = found.base.workload.origin
     if origin is None:
-        return note("until {weeks} weeks from the trace's end", weeks=weeks)
+        return note("until {weeks} week{weeks||s} from the trace's end", weeks=weeks)
     end = origin + timedelta(seconds=float(found.base.workload.submit.max()), weeks=weeks)
     return note("until {day}", day=literal(f"{end:%d %B %Y}".lstrip("0")))
 
@@ -59,10 +59,10 @@ def _nodes(found: Found, count: int, *, more: bool = False) -> Note:
     share = literal(f"{'-' if count < 0 else '+'}{100 * gpus / total:.0f} %")
     word = note(" more") if more else note("")
     if found.base.cluster.pool:
-        return note("{gpus:,}{more} GPUs ({share})", gpus=gpus, more=word, share=share)
+        return note("{gpus:,}{more} GPU{gpus||s} ({share})", gpus=gpus, more=word, share=share)
     name = note(" {type}", type=NamedValue("value", kind.name)) if kind.name else note("")
     return note(
-        "{count:,}{more} {size}-GPU{name} node{count||s} ({gpus:,} GPUs, {share})",
+        "{count:,}{more} {size}-GPU{name} node{count||s} ({gpus:,} GPU{gpus||s}, {share})",
         count=abs(count), more=word, size=kind.gpus, name=name, gpus=gpus, share=share,
     )  # fmt: skip
 
@@ -71,7 +71,7 @@ def _now(found: Found, time: int, scope: str) -> Note:
     goal = found.base.question.goal
     low, middle, high = (math.inf if value is None else value for value in band(found.values(time, scope, 0)))
     return note(
-        "today's {gpus:,} GPUs give {middle} ({low} to {high})",
+        "today's {gpus:,} {gpus|GPU gives|GPUs give} {middle} ({low} to {high})",
         gpus=found.base.cluster.total_gpus, middle=literal(goal.shown(middle)), low=literal(goal.shown(low)),
         high=literal(goal.shown(high)),
     )  # fmt: skip
@@ -100,8 +100,8 @@ def _enough(found: Found, time: int, scope: str) -> Note:
     goal, draws = found.base.question.goal, found.base.question.draws
     met = met_pct(found, found.values(time, scope, 0))
     text = note(
-        "Today's {gpus:,} GPUs are enough: {whose} stays within {most} {until} in {met:.0f} % of {draws} futures "
-        "({now})",
+        "Today's {gpus:,} {gpus|GPU is|GPUs are} enough: {whose} stays within {most} {until} in {met:.0f} % of {draws} "
+        "futures ({now})",
         gpus=found.base.cluster.total_gpus, whose=_whose(found, scope), most=literal(goal.bound),
         until=_until(found, time), met=met or 0.0, draws=draws,
         now=_middle(found, time, scope),
@@ -125,7 +125,8 @@ def _unreachable(found: Found, time: int, scope: str) -> Note:
     values = [band(found.values(time, scope, more))[1] for more in (0, twice(found))]
     now, then = (math.inf if value is None else value for value in values)
     head = note(
-        "With up to {gpus:,} GPUs, {whose} does not stay within {most} {until} in nine of ten of {draws} futures",
+        "With up to {gpus:,} GPU{gpus||s}, {whose} does not stay within {most} {until} in nine of ten of {draws} "
+        "futures",
         gpus=found.base.cluster.total_gpus + most * found.base.question.kind.gpus, whose=_whose(found, scope),
         most=literal(goal.bound), until=_until(found, time), draws=draws,
     )  # fmt: skip
@@ -186,7 +187,7 @@ def without(found: Found, time: int, scope: str, names: Note) -> Note:
     ]
     lost = 0 if found.base.question.removed is None else int(found.base.cluster.gpus[found.base.question.removed].sum())
     return note(
-        "Without {names} ({gpus:,} GPUs), {whose} is {after} ({after_low} to {after_high}) instead of {before} "
+        "Without {names} ({gpus:,} GPU{gpus||s}), {whose} is {after} ({after_low} to {after_high}) instead of {before} "
         "{until}: {change} more ({change_low} to {change_high})",
         names=names, gpus=lost, whose=_whose(found, scope), after=figures[1][1], after_low=figures[1][0],
         after_high=figures[1][2], before=figures[0][1], until=_until(found, time), change=figures[2][1],
@@ -212,8 +213,8 @@ def forecast(found: Found) -> Note:
             off=100 * off, origins=last[0].error.size, weeks=last[0].horizon,
         )  # fmt: skip
     return note(
-        "{head}{middle} GPU-hours a week ({low} to {high}, 90 %) {horizon} week{horizon||s} ahead, last {period} weeks "
-        "{recent}; {grown}; model {model} of {weeks} weeks{error}",
+        "{head}{middle} GPU-hours a week ({low} to {high}, 90 %) {horizon} week{horizon||s} ahead, last {period} "
+        "week{period||s} {recent}; {grown}; model {model} of {weeks} week{weeks||s}{error}",
         head=note("too wide to plan with: ") if ahead.too_wide else note(""),
         middle=literal(number(ahead.middle)), low=literal(number(low)), high=literal(number(high)),
         horizon=ahead.horizon, period=PERIOD, recent=literal(number(recent)), grown=_grown(found),
@@ -251,8 +252,8 @@ def policy(found: Found, chosen: Chosen, source: Note) -> Note:
     if own is None:
         return note("{name}; nothing recorded to compare it with", name=name)
     return note(
-        "{name}; replayed {what} {replayed}, recorded {recorded}; {near:.0f} % of {jobs:,} jobs start within 10 min of "
-        "the record",
+        "{name}; replayed {what} {replayed}, recorded {recorded}; {near:.0f} % of {jobs:,} "
+        "{jobs|job starts|jobs start} within 10 min of the record",
         name=name, what=literal(goal.what), replayed=literal(goal.shown(own.replayed)),
         recorded=literal(goal.shown(own.recorded)), near=own.near_pct, jobs=own.jobs,
     )  # fmt: skip

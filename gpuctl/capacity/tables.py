@@ -88,10 +88,10 @@ def _value_columns(found: Found, of: str) -> tuple[Column, ...]:
 def _population(found: Found) -> Note:
     base = found.base
     jobs = [draw.jobs for each in found.draws for draw in each]
-    span = note("last {weeks} weeks", weeks=PERIOD) if base.by_weeks else note("last four fifths")
+    span = note("last {weeks} week{weeks||s}", weeks=PERIOD) if base.by_weeks else note("last four fifths")
     return note(
-        "{draws:,} futures a time, drawn from {jobs:,} job{jobs||s} of {name}; waits of the jobs submitted in the "
-        "{span} of each, {fewest:,} to {most:,} jobs.",
+        "{draws:,} {draws|future|futures} for each time, drawn from {jobs:,} job{jobs||s} of {name}; waits of the jobs "
+        "submitted in the {span} of each, {fewest:,} to {most:,} job{most||s}.",
         draws=base.question.draws, jobs=base.workload.size, name=NamedValue("cluster", base.workload.name), span=span,
         fewest=min(jobs), most=max(jobs),
     )  # fmt: skip

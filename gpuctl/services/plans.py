@@ -222,7 +222,7 @@ def _result(
     settings: dict[str, Note] = {
         "goal": literal(f"{found.base.question.goal.what} of at most "
                         f"{found.base.question.goal.bound}"),
-        "nodes": note("{nodes}: {count:,} node{count||s}, {gpus:,} GPUs", nodes=nodes_note(found.base.cluster),
+        "nodes": note("{nodes}: {count:,} node{count||s}, {gpus:,} GPU{gpus||s}", nodes=nodes_note(found.base.cluster),
                       count=len(found.base.cluster.nodes), gpus=found.base.cluster.total_gpus),
     }  # fmt: skip
     for time in reversed(range(len(found.draws))):
@@ -276,15 +276,17 @@ def _warnings(found: Found, source: Source, best: Chosen, asked: int | None) -> 
         told.append(note("{weeks} whole week{weeks||s} of history, fewer than the {least} that a forecast needs: the "
                          "plan is for present demand alone", weeks=weeks, least=LEAST_WEEKS))  # fmt: skip
     elif asked is None and found.forecast.horizon < DEFAULT_HORIZON_WEEKS:
-        told.append(note("{weeks} weeks of history forecast at most {most} weeks ahead", weeks=weeks,
-                         most=found.forecast.horizon))  # fmt: skip
+        told.append(note("{weeks} week{weeks||s} of history {weeks|forecasts|forecast} at most {most} "
+                         "week{most||s} ahead", weeks=weeks, most=found.forecast.horizon))  # fmt: skip
     if found.forecast is not None and found.forecast.too_wide:
-        told.append(note("demand varied too much for a forecast {weeks} weeks ahead: the plan is for present demand",
+        told.append(note("demand varied too much for a forecast {weeks} week{weeks||s} ahead: the plan is for "
+                         "present demand",
                          weeks=found.forecast.horizon))  # fmt: skip
     if found.forecast is not None and weeks < 78:
         told.append(note("less than a year and a half of history shows no yearly season"))
     if not found.base.by_weeks:
-        told.append(note("the history is shorter than {weeks} weeks: its days are drawn, and longer backlogs broken up",
+        told.append(note("the history is shorter than {weeks} week{weeks||s}: its days are drawn, and longer "
+                         "backlogs broken up",
                          weeks=PERIOD))  # fmt: skip
     if found.too_large:
         told.append(note("{jobs:,} job{jobs||s} larger than the present nodes {jobs|is|are} left out",
