@@ -61,6 +61,12 @@ UNFOLDED = 6
 FEW_ROWS = 5
 """Maximum rows of a table without a filter."""
 
+LONG_ROWS = 25
+"""Maximum rows of a table that is shown whole; of a longer one …"""
+
+FIRST_ROWS = 17
+"""… these are shown first (reports/assets/report.css hides the others)."""
+
 LONG_TEXT = 60
 """Text length from which a column is wide."""
 
@@ -239,7 +245,7 @@ def _environment() -> Environment:
     )
     environment.filters.update(visible=visible, island=_island, packed=_packed, trusted=Markup, plural=plural)
     environment.tests.update(long=lambda text: len(text) > LONG_TEXT)
-    environment.globals.update(few_rows=FEW_ROWS)
+    environment.globals.update(few_rows=FEW_ROWS, first_rows=FIRST_ROWS)
     return environment
 
 
@@ -346,7 +352,8 @@ def _side_by_side(parts: Sequence[Part], summary: Analysis) -> _Card | None:
     same = tuple(len({value for value in row if value is not None}) < 2 for row in measured)
     card = _own_card(table, TABLE_ROWS)
     if card.grid is not None and not all(same):
-        card = replace(card, grid=replace(card.grid, same=same))
+        classes = " ".join(name for name in card.grid.classes.split() if name != "long")
+        card = replace(card, grid=replace(card.grid, same=same, classes=classes))
     # A column named after a result has that name as its heading. A row's values have the row's unit.
     return _in_units(card, table, set(labels))
 
@@ -439,6 +446,9 @@ def _source_totals(sources: Sequence[SourceInfo]) -> dict[str, int]:
 MANY_COLUMNS = 11
 """Maximum columns in print; rows of a wider table become blocks of named values."""
 
+NARROW_COLUMNS = 6
+"""Maximum columns of a table that fits half the width of a printed page."""
+
 FEW_COLUMNS = 8
 """Maximum columns shown until the reader expands the table."""
 
@@ -478,14 +488,16 @@ class Grid:
 def grid(table: ResultTable, limit: int, file: str, units: Units | None = None) -> Grid:
     """Return the first rows of a table, at most ``limit``, in the units of its result; ``file`` names its CSV."""
     columns = shown_columns(table, limit, units)
-    rows = zip(*(tuple(map(cell, column.cells, column.values)) for column in columns), strict=True)
+    rows = tuple(zip(*(tuple(map(cell, column.cells, column.values)) for column in columns), strict=True))
     few = _initial_columns(table)
     places = list(enumerate(columns, 1))[:STYLED_COLUMNS]
     classes = ["few"] if len(few) < len(columns) else []
+    classes += ["long"] if len(rows) > LONG_ROWS else []
+    classes += ["wide"] if len(few) > NARROW_COLUMNS else []
     classes += ["many"] if len(columns) > MANY_COLUMNS else []
     classes += [f"n{k}" if c.numeric else f"t{k}" for k, c in places if c.numeric or c.kind == "time"]
     classes += [f"h{k}" for k, c in places if c.name not in few]
-    return Grid(file, table.title, columns, tuple(rows), table.frame.height, len(few), " ".join(classes))
+    return Grid(file, table.title, columns, rows, table.frame.height, len(few), " ".join(classes))
 
 
 def _initial_columns(table: ResultTable) -> tuple[str, ...]:

@@ -121,9 +121,8 @@ def _waits(table: ResultTable, units: Units) -> Headline | None:
         return None
     unit = units.timed(table.name, "wait_p95_min")
     half, most = (timed(60 * value, unit) for value in (median, p95))
-    return Headline(
-        "Wait, 95th percentile", most, unit.name, f"median {half}\u00a0{unit.name}; {_often(long)}", table.name
-    )
+    detail = f"median {half}\u00a0{unit.name}; {_often(long)}"
+    return Headline("95\u00a0% start within", most, unit.name, detail, table.name)
 
 
 def _often(share: float) -> str:

@@ -88,6 +88,11 @@
     if (columns) columns.addEventListener("click", () => {
       columns.setAttribute("aria-pressed", String(!table.classList.toggle("few")));
     });
+    const more = grid.querySelector(".rows");
+    if (more) more.addEventListener("click", () => {
+      table.classList.remove("long");
+      more.remove();
+    });
     // What lies beyond an edge is pointed at.
     const scroll = grid.querySelector(".scroll");
     const cue = () => {
