@@ -433,7 +433,7 @@ def test_one_result_begins_with_its_sections_folded(opened: Callable[..., Opened
     assert page.locator(name).is_visible()
     assert 0 <= page.locator(name).evaluate("(e) => e.getBoundingClientRect().top") < 900
     page.emulate_media(media="print")
-    page.locator("#sources").wait_for()
+    page.locator("#provenance .facts >> nth=0").wait_for()
     page.emulate_media(media="screen")
     page.goto("about:blank")
     # and so does an address
