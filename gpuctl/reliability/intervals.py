@@ -78,7 +78,7 @@ def union(node: np.ndarray, start: np.ndarray, end: np.ndarray) -> pl.DataFrame:
     node, start, end = node[order], start[order], end[order]
     first = np.flatnonzero(np.diff(node, prepend=-1))
     latest = np.empty(len(end))
-    for begin, until in zip(first, [*first[1:], len(end)], strict=True):
+    for begin, until in zip(first, [*first[1:], len(end)][: len(first)], strict=True):
         np.maximum.accumulate(end[begin:until], out=latest[begin:until])
     new = np.append(True, start[1:] > latest[:-1])[: len(start)]
     new[first] = True
