@@ -21,7 +21,7 @@ EVENTS_A_TERM = 10
 _LIMIT = float(chdtri(1, 0.05)) / 2
 """Log likelihood within which a profile interval lies."""
 _WIDEST = 12.0
-"""Logarithm of the largest ratio that is looked at."""
+"""Logarithm of the largest ratio between the ends of a column that is looked at."""
 SCHEMA = {
     "by": pl.String, "group": pl.String, "against": pl.String, "failures": pl.Int64, "node_days": pl.Float64,
     "ratio": pl.Float64, "low": pl.Float64, "high": pl.Float64, "p": pl.Float64, "q": pl.Float64,
@@ -99,12 +99,14 @@ def profile(  # noqa: PLR0917 - the arguments of a fit
 
     from scipy.optimize import brentq
 
+    # of a column that hardly varies the coefficient is large: steps are of the ratio between its ends
+    unit = 1 / float(np.ptp(x[:, term]))
     ends = []
-    for sign in (-1.0, 1.0):
-        far = float(np.clip(full.beta[term], -_WIDEST, _WIDEST))
-        while short(far) <= 0 and sign * far < _WIDEST:
+    for sign in (-unit, unit):
+        far = float(np.clip(full.beta[term], -_WIDEST * unit, _WIDEST * unit))
+        while short(far) <= 0 and far * np.sign(sign) < _WIDEST * unit:
             far += sign
-        ends.append(sign * np.inf if short(far) <= 0 else brentq(short, far - sign, far, xtol=1e-4))
+        ends.append(sign * np.inf if short(far) <= 0 else brentq(short, far - sign, far, xtol=1e-4 * unit))
     return ends[0], ends[1]
 
 

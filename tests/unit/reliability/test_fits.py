@@ -28,6 +28,18 @@ def test_two_groups_have_the_ratio_of_their_rates() -> None:
         assert 2 * (best - at) == pytest.approx(3.8415, abs=0.01)
 
 
+def test_an_interval_does_not_depend_on_the_unit_of_a_column() -> None:
+    count, days = np.array([0.0, 6, 2, 9]), np.array([100.0, 100, 150, 120])
+    load = np.array([-0.02, 0.01, -0.01, 0.02])
+    found = []
+    for unit in (1.0, 100.0):
+        x = np.column_stack([np.ones(4), unit * load])
+        fit = regression.poisson(x, count, np.log(days))
+        found.append(np.array([fit.beta[1], *regression.profile(x, count, np.log(days), fit, 1)]) * unit)
+    assert found[0] == pytest.approx(found[1], rel=1e-3)
+    assert found[0][0] > 12
+
+
 def test_a_group_without_failures_has_no_lower_bound() -> None:
     x = np.array([[1.0, 0], [1, 1]])
     count, offset = np.array([10.0, 0]), np.log([100.0, 30])
