@@ -143,7 +143,12 @@ def test_a_room_that_no_contract_knows_is_reported(root: Path, tmp_path: Path) -
 def test_no_file_outgrows_its_purpose(root: Path) -> None:
     """500 lines are the habit; what belongs together may have some more rather than a second file without a name."""
     files = [*sources(root), *(path for room in ("tests", "labs", "tools") for path in (root / room).rglob("*.py"))]
-    for texts in ("fresh_programs.py", "gpu_programs.py", "tool_programs.py", "other_tool_programs.py"):  # texts of programs, and nothing else
+    for texts in (
+        "fresh_programs.py",
+        "gpu_programs.py",
+        "tool_programs.py",
+        "other_tool_programs.py",
+    ):  # texts of programs, and nothing else
         files.remove(root / "labs" / "failures" / texts)
     long = {str(path.relative_to(root)): lines for path in files if (lines := path.read_text().count("\n")) > 600}
     assert long == {}

@@ -312,19 +312,13 @@ def test_why_a_program_failed(user: User) -> None:
 def test_two_months(user: User) -> None:
     months = ((0.0, MONTH_ENDS_S), (MONTH_ENDS_S, math.inf))
     rows = user.asked("report", "compare", instead={"2026-10": "2017-09", "2026-11": "2017-10"})["changes"]
-    all_jobs = by([row for row in rows if row["queue"] is row["user"] is row["account"] is None], "metric")
-    for metric, measured in {
-        "queueing.mean_wait_h": lambda begin, end: (
-            statistics.mean(j.start - j.queued for j in user.made.jobs if begin <= j.queued < end) / 3600
-        ),
-        "failures.lost_gpu_hours_pct": lambda begin, end: (
-            100
-            * sum(held_h(j, begin, end) for j in user.made.jobs if j.state != "completed")
-            / sum(held_h(j, begin, end) for j in user.made.jobs)
-        ),
-    }.items():
-        found = all_jobs[metric]
-        assert [found["before"], found["after"]] == [near(measured(*month)) for month in months]
+    found = by([row for row in rows if row["queue"] is row["user"] is row["account"] is None], "metric")
+    for at, (begin, end) in zip(("before", "after"), months, strict=True):
+        waits = [job.start - job.queued for job in user.made.jobs if begin <= job.queued < end]
+        held = {job.name: held_h(job, begin, end) for job in user.made.jobs}
+        lost = sum(held[job.name] for job in user.made.jobs if job.state != "completed")
+        assert found["queueing.mean_wait_h"][at] == near(statistics.mean(waits) / 3600)
+        assert found["failures.lost_gpu_hours_pct"][at] == near(100 * lost / sum(held.values()))
 
 
 def test_a_ci_fails_above_a_limit(user: User) -> None:
