@@ -11,11 +11,8 @@ import csv
 import json
 import math
 import re
-import shlex
 import statistics
-import subprocess
 from collections import defaultdict
-from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import pairwise
 from random import Random
@@ -24,98 +21,20 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
+from tests.new_user import Cli, User, by, near, someone
 from tests.replay_reference import Job, by_rank, by_share, without_preemption
-from tests.synthetic_site import BAD_MACHINE, BEGIN, OUTPUT, WASTER, Made, make, minutes, write
+from tests.synthetic_site import BAD_MACHINE, BEGIN, OUTPUT, WASTER, Made, minutes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
-    Cli = Callable[..., subprocess.CompletedProcess[str]]
-    Rows = list[dict[str, Any]]
-
 DAY_S, MONTH_ENDS_S = 86400.0, 86400.0
-EXAMPLE = re.compile(r"^  # (.*)\n((?:  (?!# ).*\n?)+)", re.MULTILINE)
-
-
-@dataclass
-class User:
-    """Who has never seen gpuctl: knows the questions, and what ``--help`` says."""
-
-    gpuctl: Cli
-    folder: Path
-    made: Made
-    pages: dict[str, str] = field(default_factory=dict)
-
-    def help(self, command: str) -> str:
-        """A command's help page."""
-        if command not in self.pages:
-            self.pages[command] = self.gpuctl(*command.split(), "--help", env={"COLUMNS": "80"}).stdout
-        return self.pages[command]
-
-    def found(self, command: str, *words: str) -> list[list[str]]:
-        """The lines of the one example of a command whose question has all these words."""
-        told = self.help(command)
-        fitting = [lines for question, lines in EXAMPLE.findall(told) if all(word in question for word in words)]
-        assert len(fitting) == 1, f"{command} --help has {len(fitting)} examples with {words}"
-        lines = [shlex.split(line) for line in _lines(fitting[0])]
-        for line in lines:
-            words_of_it = 2 if line[1] in {"predict", "train", "chain", "accel", "deferrable", "dag"} else 1
-            page = self.help(" ".join(line[1 : 1 + words_of_it])).partition("\nExamples:")[0]
-            known = set(re.findall(r"--?[a-z][a-z-]*", page))
-            unknown = [each for each in line if re.match(r"--?[a-z]", each) and each not in known]
-            assert not unknown, f"{shlex.join(line)}: not in the help page"
-        return lines
-
-    def run(
-        self, command: str, *words: str, more: Iterable[object] = (), instead: Mapping[str, object] | None = None,
-        code: int = 0,
-    ) -> subprocess.CompletedProcess[str]:  # fmt: skip
-        """Run an example, its last line with more options; words of it that are the site's own are replaced."""
-        done = None
-        lines = self.found(command, *words)
-        for line in lines:
-            given = [str((instead or {}).get(" ".join(each.split()), each)) for each in line[1:]]
-            last = line is lines[-1]
-            done = self.gpuctl(*given, *map(str, more if last else ()), cwd=self.folder, check=not last or code == 0)
-        assert done is not None
-        assert done.returncode == code, done.stderr
-        return done
-
-    def asked(
-        self, command: str, *words: str, more: Iterable[object] = (), instead: Mapping[str, object] | None = None
-    ) -> dict[str, Rows]:
-        """The tables of an example's answer."""
-        answer = json.loads(self.run(command, *words, more=[*more, "--json"], instead=instead).stdout)
-        return {name: table["rows"] for name, table in answer["tables"].items()}
-
-
-def _lines(example: str) -> Iterator[str]:
-    """The command lines of an example: quotes and backslashes carry over ends of lines."""
-    line = ""
-    for part in example.replace("\\\n", " ").splitlines():
-        line += part + "\n"
-        if line.count("'") % 2 == 0:
-            yield line
-            line = ""
 
 
 @pytest.fixture(scope="module")
 def user(gpuctl: Cli, tmp_path_factory: pytest.TempPathFactory) -> User:
-    folder = tmp_path_factory.mktemp("site")
-    made = make(seed=7, jobs=420)
-    write(made, folder)
-    someone = User(gpuctl, folder, made)
-    someone.run("ingest", "Read logs once", more=["--job-logs", "output/{job}/{attempt}/{stream}", "--cluster", "made"])
-    return someone
-
-
-def by(rows: Rows, column: str) -> dict[Any, dict[str, Any]]:
-    return {row[column]: row for row in rows}
-
-
-def near(value: float, *, within: float = 1e-9) -> Any:
-    return pytest.approx(value, rel=within, abs=1e-6)
+    return someone(gpuctl, tmp_path_factory.mktemp("site"))
 
 
 # ---- what happened
@@ -583,13 +502,13 @@ def test_jobs_like_those_of_a_log(user: User) -> None:
     assert (rows["num_gpus"] >= 16).mean() == near(0.2, within=0.35)
 
 
-def test_every_example_was_run_here(request: pytest.FixtureRequest) -> None:
+def test_every_example_was_run_here(request: pytest.FixtureRequest, root: Path) -> None:
     """No example without its task; that of a live Slurm has none to ask (labs/slurm does)."""
     from gpuctl.cli.examples import EXAMPLES
 
-    text = (request.path).read_text("utf-8")
+    files = (request.path, request.path.with_name("test_plan_tasks.py"), root / "tests" / "new_user.py")
+    text = "".join(path.read_text("utf-8") for path in files)
     run = re.findall(r'user\.(?:run|asked)\(\s*"([a-z ]+)", ((?:"[^"]*"(?:, )?)+)', text)
-    run += re.findall(r'someone\.run\("([a-z ]+)", ((?:"[^"]*"(?:, )?)+)', text)
     asked = [(command, re.findall(r'"([^"]*)"', words)) for command, words in run]
     left = [
         question
