@@ -175,10 +175,10 @@ def _row(group: str, gaps: Gaps, level: float) -> tuple[object, ...]:
     if failures < LEAST:
         return (*head, *[None] * 6, f"fewer than {LEAST} failures")
     own, alike = fit(gaps, frailty=True), fit(gaps, frailty=False)
-    p = float(chdtrc(1, max(0.0, 2 * (own.log_likelihood - own.constant))))
+    p, p_alike = (float(chdtrc(1, max(0.0, 2 * (of.log_likelihood - of.constant)))) for of in (own, alike))
     finding = "no sign of ageing or clustering"
     if p <= level:
         finding = "failures cluster after repairs" if own.shape < 1 else "failures grow with the time since repair"
-    elif alike.high < 1:
+    elif alike.shape < 1 and p_alike <= level:
         finding = "rates of nodes differ; no sign of clustering beyond that"
     return (*head, own.shape, own.low, own.high, own.spread, alike.shape, p, finding)
