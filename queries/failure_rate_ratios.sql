@@ -2,7 +2,7 @@
 -- section: reliability
 -- order: 33
 -- question: Do nodes of this type, age, rack or load fail more often, all else equal?
--- population: Poisson regression of incidents of single nodes on GPU type, class of age, rack and load, over busy node-days, in this order, with no more terms than a tenth of the incidents. The 95 % interval is that of the profile likelihood, widened where nodes differ more than by chance (dispersion above 1). Several groups are several tests: q is adjusted for them (Benjamini-Hochberg).
+-- population: Poisson regression of incidents of single nodes on GPU type, class of age, rack and load, over busy node-days, in this order, with no more terms than a tenth of the incidents, and fewer than the nodes with incidents: one bad node is no evidence on its rack. The 95 % interval is that of the profile likelihood, widened where nodes differ more than by chance (dispersion above 1). Several groups are several tests: q is adjusted for them (Benjamini-Hochberg).
 -- needs: placements
 -- column: by | - | gpu_type, age, rack or load (share of the time in service that the node was busy)
 -- column: group | - | the group

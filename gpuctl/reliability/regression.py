@@ -103,7 +103,8 @@ def profile(  # noqa: PLR0917 - the arguments of a fit
     unit = 1 / float(np.ptp(x[:, term]))
     ends = []
     for sign in (-unit, unit):
-        far = float(np.clip(full.beta[term], -_WIDEST * unit, _WIDEST * unit))
+        # the best value itself, however far away it is: there the interval has not ended
+        far = float(full.beta[term])
         while short(far) <= 0 and far * np.sign(sign) < _WIDEST * unit:
             far += sign
         ends.append(sign * np.inf if short(far) <= 0 else brentq(short, far - sign, far, xtol=1e-4 * unit))
@@ -117,11 +118,13 @@ def table(facts: Facts) -> pl.DataFrame:
     if total < EVENTS_A_TERM:
         return pl.DataFrame(schema=SCHEMA)
     count, offset = cells["k"].to_numpy().astype(float), np.log(cells["days"].to_numpy())
+    # one bad node is no evidence on its rack or its load
+    most = min(total / EVENTS_A_TERM, int((count > 0).sum()) - 1)
     columns: list[np.ndarray] = [np.ones(cells.height)]
     named: list[tuple[str, str, str]] = []
     for term in ("gpu_type", "age", "rack", "load"):
         new = _terms(cells, term)
-        if not new or len(named) + len(new) > total / EVENTS_A_TERM:
+        if not new or len(named) + len(new) > most:
             continue
         candidate = np.column_stack([*columns, *(column for _, _, column in new)])
         if np.linalg.matrix_rank(candidate) < candidate.shape[1]:

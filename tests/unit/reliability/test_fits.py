@@ -50,6 +50,16 @@ def test_a_group_without_failures_has_no_lower_bound() -> None:
     assert np.exp(high) == pytest.approx((np.exp(3.8415 / 20) - 1) / 0.3, rel=1e-3)
 
 
+def test_an_interval_of_a_ratio_far_from_1() -> None:
+    """All failures on the least busy node: the coefficient is further away than any end that is looked for."""
+    count, days = np.array([0.0, 0, 0, 27, 0]), np.array([3.4, 2.5, 2.9, 1.6, 3.3])
+    x = np.column_stack([np.ones(5), days / 10.6 - 0.25])
+    fit = regression.poisson(x, count, np.log(days))
+    low, high = regression.profile(x, count, np.log(days), fit, 1)
+    assert fit.beta[1] < high < 0
+    assert low == -np.inf or low < fit.beta[1]
+
+
 def renewals(shape: float, rates: np.ndarray, days: float, seed: int) -> gaps.Gaps:
     """Times between failures of nodes, each with a mean of its own."""
     rng = np.random.default_rng(seed)
