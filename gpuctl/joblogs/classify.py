@@ -75,6 +75,9 @@ _DUMP = PREFIX + "faulthandler"
 """A dump of threads: programs go on after it unless they asked to end."""
 _TRACEBACK_HEAD = "py-traceback"
 _SAVE_FRAME = "-save-frame"
+_START_FRAME = "subprocess-frame"
+_NO_START = frozenset({"resource_limit", "cpu_out_of_memory", "permission_error", "launch_failed"})
+"""Why a command that exists cannot be started."""
 _TRACEBACK = 60
 """A traceback's exception follows each of its frames within so many lines."""
 _PERHAPS = frozenset({"says-usage-alone"})
@@ -206,7 +209,7 @@ def _by_rules(matches: Sequence[Match], table: Table, facts: Facts | None) -> Ve
     if not known:
         matches = [match for match in matches if not _is_last_word(match) or _complains(match)]
     crashed = _signal(known_facts) in _CRASHES or any((match.signature or "").startswith(_FATAL) for match in matches)
-    found = sorted(_while_saving(_candidates(matches, table, crashed=crashed)), key=_first)
+    found = sorted(_while_starting(_while_saving(_candidates(matches, table, crashed=crashed))), key=_first)
     if not known and (_reports_success(matches, table) or not any(_ended_here(candidate) for candidate in found)):
         return Verdict(failed=False)
     blamed = {match.rank for match in matches if match.signature in _LAUNCHERS}
@@ -336,6 +339,16 @@ def _while_saving(candidates: list[_Candidate]) -> list[_Candidate]:
         )
         else candidate
         for candidate in candidates
+    ]
+
+
+def _while_starting(candidates: list[_Candidate]) -> list[_Candidate]:
+    """Leave out that a command was started where its traceback ends with another reason than a missing file."""
+    limits = [one.match.line_no for one in candidates if one.reason in _NO_START]
+    return [
+        one
+        for one in candidates
+        if one.match.signature != _START_FRAME or not any(0 < at - one.match.line_no <= _TRACEBACK for at in limits)
     ]
 
 

@@ -25,8 +25,8 @@ from gpuctl.joblogs.line_blocks import Block, before_traceback, spread
 from gpuctl.joblogs.prefix import Prefix, prefix
 from gpuctl.joblogs.process_ranks import ranks_of
 from gpuctl.joblogs.progress_marks import KINDS
-from gpuctl.joblogs.structure import FORMATS, workflows
-from gpuctl.joblogs.structure.ending import messages
+from gpuctl.joblogs.structure import FORMATS, managed_runtimes, workflows
+from gpuctl.joblogs.structure.ending import PROGRAM_ERROR, messages
 from gpuctl.joblogs.structure.loggers import MOST as JSON_MOST
 from gpuctl.joblogs.table import CAUSES, LAST_WORDS, NOTHING, Signature, Table, Tier
 from gpuctl.joblogs.templates import is_informative
@@ -475,6 +475,11 @@ class _Log:
                     if decoded or stated or self._gives_way(hit)
                 }
                 pending = [hit for hit in pending if id(hit) not in weaker]
+            if one.format in managed_runtimes.CHAINS and classified_endings.strong(known):
+                # the innermost cause says more than the exceptions that wrap it
+                outer = [row for row in one.span if row < one.row]
+                wraps = {id(hit) for row in outer for hit in by_row.get(row, ()) if self._is_class(hit)}
+                pending = [hit for hit in pending if id(hit) not in wraps]
             if self._scanner.table.learned:
                 added += [(name, one.line) for name in classified_endings.readings(one, every)]
             raised = one.ending.rank is None  # a launcher's message is not an exception of the rank that it blames
@@ -487,6 +492,13 @@ class _Log:
         """Return whether a hit names only a class or a death, and an ending states more."""
         entry = self._entries[hit.number]
         return isinstance(entry, Signature) and entry.tier in CAUSES and entry.fallback > 1
+
+    def _is_class(self, hit: _Hit) -> bool:
+        """Return whether a hit names a class of errors, and not what happened."""
+        entry = self._entries[hit.number]
+        return isinstance(entry, Signature) and (
+            entry.fallback > 0 or (entry.tier == Tier.ERROR and entry.reason == PROGRAM_ERROR)
+        )
 
     def _step(self, line: str, line_no: int, rank: int | None) -> None:
         for step in self._parser.read(line, line_no):

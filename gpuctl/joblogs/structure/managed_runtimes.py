@@ -72,3 +72,5 @@ FORMATS = (
         "nodejs.org/api/process.html: unhandledRejection",
     ),
 )
+CHAINS = tuple(form for form in FORMATS if form.read is jvm)
+"""Formats whose endings are chains of exceptions, each caused by the next."""
