@@ -283,7 +283,13 @@ def _signature(name: str, number: int, fields: object, reasons: Mapping[str, Rea
     for field, kind in known.items():
         value = fields[field]
         if not isinstance(value, kind) or (isinstance(value, list) and not all(isinstance(v, str) for v in value)):
-            words = {str: "text", bool: "true or false", int: "true, false or 2", list: "a list of texts"}[kind]
+            words = {
+                str: "text",
+                float: "a number such as 0.8",
+                bool: "true or false",
+                int: "true, false or 2",
+                list: "a list of texts",
+            }[kind]
             raise InputError(f"{where}: {field} is not {words}", path=name)
     if fields.get("tier") not in tuple(Tier):
         raise InputError(f"{where}: tier {fields.get('tier')!r}", path=name, hint=f"one of {', '.join(Tier)}")
@@ -297,6 +303,9 @@ def _signature(name: str, number: int, fields: object, reasons: Mapping[str, Rea
     category = fields.get("category")
     if category is not None and any(word not in CATEGORIES for word in category.split("+")):
         raise InputError(f"{where}: category must be of {', '.join(CATEGORIES)}, joined by +", path=name)
+    confidence = float(fields.get("confidence", 0.0))
+    if "confidence" in fields and not 0 < confidence <= 1:
+        raise InputError(f"{where}: confidence {confidence:g} is not above 0 and at most 1", path=name)
     texts = [tuple(fields.get(field, ())) for field in ("examples", "never")]
     if any(len(text) > _EXAMPLES_LIMIT or "\n" in text for group in texts for text in group):
         raise InputError(f"{where}: an example is one line of at most {_EXAMPLES_LIMIT} characters", path=name)
@@ -311,6 +320,7 @@ def _signature(name: str, number: int, fields: object, reasons: Mapping[str, Rea
         fallback=int(fields.get("fallback", 0)),
         final=fields.get("final", False),
         category=category,
+        confidence=confidence,
         examples=texts[0],
         never=texts[1],
         source=fields.get("source", ""),
@@ -322,5 +332,6 @@ _FIELDS: dict[str, type] = {
     **dict.fromkeys(("examples", "never"), list),
     **dict.fromkeys(("start", "caseless", "label", "final"), bool),
     "fallback": int,
+    "confidence": float,
     **dict.fromkeys(("category", "source"), str),
 }
