@@ -71,11 +71,11 @@ FORMATS = (
         "level",
         (
             rb"^[^\n]{0,120}\b(?:CRITICAL|FATAL)\b[\]): |-]",
-            rb"^[^\n]{0,120}(?:\[(?:critical|fatal)\]|\blevel=(?:fatal|panic|critical)\b)",
+            rb"^[^\n]{0,120}(?:\[(?:critical|fatal|emerg|alert)\]|\[E::\w{1,60}\] |\blevel=(?:fatal|panic|critical)\b)",
             rb"^[fF]atal(?: error)?: [^\n]",
         ),
         single,
         "2026-11-25 10:00:00,000 CRITICAL run: no luck",
-        "docs.python.org: logging levels; log4j's levels; logfmt",
+        "docs.python.org: logging levels; log4j's levels; logfmt; nginx; htslib: hts_log",
     ),
 )

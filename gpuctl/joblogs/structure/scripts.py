@@ -41,7 +41,7 @@ FORMATS = (
     Format("r", (rb"^Error(?: in [^\n]{0,300})? ?: ?[^\n]{0,400}$",), r, "Error in f(3) : no", "R: ?stop"),
     Format(
         "ocaml",
-        (rb"^Fatal error: exception ",),
+        (rb"^Fatal error: exception ", rb"^Exception: (?:[A-Z]\w{0,60}\.){0,4}[A-Z]\w{0,60}(?: [^\n]{1,400})?\.\r?$"),
         single,
         'Fatal error: exception Failure("no")',
         "ocaml.org: Printexc",
