@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from gpuctl.core.errors import InputError
 from gpuctl.core.file_io import MOST_TOML, parse_toml, read_whole
 from gpuctl.joblogs.structure import FORMATS, PREFIX, compilers, launchers, library_areas, python
 from gpuctl.joblogs.structure.ending import PROGRAM_ERROR
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LAST_WORDS = PREFIX + "last-words"
 """Signatures of what a program's last lines state that no format marks as an error: they count only if it failed."""
@@ -30,6 +29,11 @@ SECOND = "second"
 NOTHING = PREFIX + "nothing"
 """Signature of a log without a word."""
 NOTHING_LOGGED = "nothing_logged"
+CONFIRMED = Path(__file__).parent / "learned" / "confirmed.json"
+"""Root signatures, and how many recorded programs' failures they explain rightly (`tools/confirm_signatures.py`)."""
+LEAST_CONFIRMED = 3
+_UNCONFIRMED = 0.9
+"""Confidence of gpuctl's own root signatures that fewer programs confirm, and that state none."""
 RELEASE = "2026.11"
 """Of the tables that gpuctl brings; the version also holds a digest of all that was loaded."""
 NO_SIGNATURE = "no_signature"
@@ -183,6 +187,12 @@ def _own() -> tuple[hashlib._Hash, Mapping[str, Reason], Mapping[str, Signature]
     digest.update(repr([(form.name, form.starts, form.reasons) for form in FORMATS]).encode())
     for part in ("card.json", "weights.npz"):
         digest.update(files("gpuctl.joblogs.learned").joinpath(part).read_bytes())
+    data = CONFIRMED.read_bytes()
+    digest.update(data)
+    known = json.loads(data)
+    for one in list(signatures.values()):
+        if one.tier == Tier.ROOT and not one.confidence and one.id not in known:
+            signatures[one.id] = replace(one, confidence=_UNCONFIRMED)
     return digest, reasons, {**signatures, **_of_formats(reasons)}
 
 

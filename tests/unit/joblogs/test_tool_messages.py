@@ -27,7 +27,7 @@ def verdict(text: str, facts: Facts | None = FAILED) -> Verdict:
     ("text", "reason"),
     [
         # a checkpoint that cannot be loaded; weights of another shape are a mismatch of shapes
-        (HEAD + "RuntimeError: PytorchStreamReader failed locating file data.pkl: file not found\n", "checkpoint_error"),
+        (HEAD + "RuntimeError: PytorchStreamReader failed locating file data.pkl\n", "checkpoint_error"),
         (
             HEAD + "RuntimeError: Error(s) in loading state_dict for Net:\n"
             '\tMissing key(s) in state_dict: "head.bias".\n',
@@ -39,13 +39,13 @@ def verdict(text: str, facts: Facts | None = FAILED) -> Verdict:
             "shape_error",
         ),
         # what was read as configuration, and what was not
-        (HEAD + "pydantic_core._pydantic_core.ValidationError: 3 validation errors for RunSettings\n", "invalid_config"),
+        (HEAD + "pydantic_core._pydantic_core.ValidationError: 3 validation errors for RunConfig\n", "invalid_config"),
         (HEAD + "pydantic_core._pydantic_core.ValidationError: 3 validation errors for Sample\n", "wrong_arguments"),
         (HEAD + "ValueError: The config file at run.yaml had unknown keys (['gpu'])\n", "invalid_config"),
         ("jsconfig.json(3,5): error TS5023: Unknown compiler option 'jam'.\n", "invalid_config"),
         ("2026/11/30 10:00:00 [emerg] 7#7: duplicate directive \"listen\" in /etc/jam.conf:3\n", "invalid_config"),
         # build tools that do not find a dependency
-        ("-- The CXX compiler is GNU\nCMake Error at cmake/Jam.cmake:9 (find_package):\n  No luck\n", "install_failed"),
+        ("-- Found GNU\nCMake Error at cmake/Jam.cmake:9 (find_package):\n  No luck\n", "install_failed"),
         ('src/meson.build:3:0: ERROR: Dependency "jam" not found, tried pkgconfig\n', "install_failed"),
         ("src/meson.build:3:0: ERROR: Unknown variable jam.\n", "compiler_error"),
         ("error: no matching package named `jam` found\n", "install_failed"),
