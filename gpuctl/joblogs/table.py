@@ -104,7 +104,8 @@ class Signature:
             2: so wide a class (a built-in exception, words in a class's name) that those with 1 take its place too.
         final: a cluster manager's message that it ended the job or container: no program survives it.
         category: narrower than the reason's; None: the reason's own.
-        confidence: of its verdicts; 0: that of its tier.
+        confidence: of its verdicts; 0: that of its tier. Of gpuctl's own root signatures that no three recorded
+            programs confirm, 0.9.
         examples: whole lines that match.
         never: similar lines that must not match.
         source: source of the wording.
