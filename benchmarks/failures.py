@@ -1,6 +1,6 @@
 """How often `gpuctl classify` is right on the recorded corpus, and how fast it reads.
 
-python benchmarks/failures.py [dev|heldout|fresh|gpu] [--wrong] [--speed]
+python benchmarks/failures.py [dev|heldout|fresh|gpu|tools|another_hand] [--wrong] [--speed]
 """
 
 from __future__ import annotations
