@@ -227,3 +227,10 @@ def test_xids_by_month_and_in_pairs() -> None:
     ]  # fmt: skip
     assert months["node_days"].to_list() == pytest.approx([31, 31, 28, 28])
     assert interruptions.xid_pairs(known).rows() == [(48, 79, 1, 1, 50.0, 50.0)]
+
+
+def test_no_intervals_join_to_none() -> None:
+    none = np.empty(0)
+    assert union(none.astype(np.int64), none, none).rows() == []
+    at = np.array([1.0, 2.0])
+    assert union(np.array([0, 1]), at, at).rows() == []
