@@ -44,6 +44,7 @@ BIGGEST = 6_000_000
 ODD_TRACES = (
     *("openb-pods", "alibaba-dlrm", "gavel-jobs", "kube-objects", "torque-accounting", "pbs-qstat-json"),
     *("lsf-acct", "sge-accounting", "sge-accounting-json", "htcondor-history"),
+    *("yarn-jhist", "yarn-sls", "spark-events"),
 )
 """Pods, services, jobs without run times, of several attempts, records of events: of other traces less is odd."""
 MADE = {

@@ -114,6 +114,7 @@ def calls():
 
     yield "replay", replay
     yield "sweep", lambda: gpuctl.sweep(JOBS, "4x8", ["fifo", "srtf"], seeds=[1, 2], processes=2)
+    yield "plan", lambda: str(gpuctl.plan(JOBS, "4x8", draws=10, policy="fifo"))
     yield "simulation", lambda: gpuctl.Simulation(JOBS, "4x8", "srtf").advance()
     yield "train", lambda: gpuctl.train("runtime", "philly.duckdb", "model")
     yield "load_model", lambda: gpuctl.load_model("model").predict(polars.DataFrame({"job_id": ["a"], "gpus": [8]}))
