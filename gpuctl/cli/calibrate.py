@@ -15,8 +15,10 @@ from gpuctl.cli.options import (
     LogFormatOption,
     LogTimezoneOption,
     ResourcesOption,
+    SlurmConfOption,
     TableOptions,
     WindowOption,
+    YarnConfOption,
     grouped,
 )
 from gpuctl.cli.output import announce_written, check_tables, command_line, for_people, print_result, write_files
@@ -46,14 +48,8 @@ def calibrate(
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="Parameter with a known value, not to be fitted; repeatable."),
     ] = None,
-    slurm_conf: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="PATH", help="Configuration for the policy slurm, as for replay; repeatable."),
-    ] = None,
-    yarn_conf: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="PATH", help="Configuration for yarn-capacity and yarn-fair, as for replay; repeatable."),
-    ] = None,
+    slurm_conf: SlurmConfOption = None,
+    yarn_conf: YarnConfOption = None,
     quotas: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="CSV with columns vc,quota_gpus. Default: fit the quotas too."),

@@ -164,6 +164,14 @@ GpusPerNodeOption = Annotated[
 IntervalOption = Annotated[float, typer.Option(metavar="SECONDS", help="Time between samples.")]
 
 # how it is understood
+SlurmConfOption = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="PATH", help="Configuration for the policy slurm, as for replay; repeatable."),
+]
+YarnConfOption = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="PATH", help="Configuration for yarn-capacity and yarn-fair, as for replay; repeatable."),
+]
 QuotasOption = Annotated[
     Path | None,
     typer.Option(

@@ -17,9 +17,13 @@ from gpuctl.cli.options import (
     LogFormatOption,
     LogTimezoneOption,
     ParquetOption,
+    QuotasOption,
+    RacksOption,
     ResourcesOption,
+    SlurmConfOption,
     TableOptions,
     WindowOption,
+    YarnConfOption,
     declare,
     grouped,
 )
@@ -95,18 +99,10 @@ def plan(
         Path | None,
         typer.Option(metavar="FILE.toml", help="Policy, parameters and quotas found by gpuctl calibrate."),
     ] = None,
-    slurm_conf: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="PATH", help="Configuration for the policy slurm, as for replay; repeatable."),
-    ] = None,
-    yarn_conf: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="PATH", help="Configuration for yarn-capacity and yarn-fair, as for replay; repeatable."),
-    ] = None,
-    quotas: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="CSV with columns vc,quota_gpus: quota of each queue in GPUs.")
-    ] = None,
-    racks: Annotated[Path | None, typer.Option(metavar="FILE", help="CSV with columns node,rack.")] = None,
+    slurm_conf: SlurmConfOption = None,
+    yarn_conf: YarnConfOption = None,
+    quotas: QuotasOption = None,
+    racks: RacksOption = None,
     nodes: Annotated[
         str | None,
         typer.Option("--cluster", metavar="SPEC", help="Present nodes, as for replay. Default: the trace's own."),

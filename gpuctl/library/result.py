@@ -72,7 +72,7 @@ class Result:
         >>> drawn.figure("wait-cdf").title
         'Queueing delay by job size, all queues'
         >>> [path.suffix for path in drawn.save_figures("figures")]
-        ['.svg', '.csv', '.pdf', '.png']
+        ['.svg', '.pdf', '.png', '.csv']
     """
 
     def __init__(self, analysis: Analysis, screen: Callable[[Analysis], Screen] | None = None) -> None:

@@ -46,6 +46,7 @@ def test_gpu_hours_do_not_depend_on_the_order_in_which_threads_add_them() -> Non
             "CREATE TABLE base_attempts AS SELECT '1' AS size_bucket, "
             "i % 7 / 2 * (i * 7919 % 100003 / 3 + 1e7 * (i % 1000 = 0)::INTEGER) AS gpu_s, NULL::DOUBLE AS node_s, "
             "i % 3 > 0 AS is_last, 'completed' AS state, 'completed' AS job_state, true AS ran, "
+            "CASE WHEN i % 3 > 0 THEN 'succeeded' ELSE 'retried' END AS outcome, TIMESTAMP '2024-01-01' AS start_ts, "
             "i::VARCHAR AS job, 'q' AS queue, 'u' AS \"user\", 'a' AS account FROM range(600000) AS r(i)"
         )
         con.execute(
