@@ -66,7 +66,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     rows: dict[str, int] = {}
     quotas: dict[str, tuple[float, float | None, str | None]] = {}
     machines: dict[str, dict[str, Any]] = {}
-    told: list[kube.Event] = []
+    recorded: list[kube.Event] = []
     workloads: dict[str, str] = {}
     for element, found in kube.objects(stream):
         sink.seen()
@@ -75,7 +75,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
                 raise RowError(element.fault or "not an object")
             job = _take(found, quotas, machines)
             if found.get("kind") == "Event":
-                told += kube.events(found)
+                recorded += kube.events(found)
         except RowError as bad:
             sink.reject(element.line_no, str(bad), element.raw)
             continue
@@ -86,7 +86,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
         jobs[job.job] = _together(jobs, job), element.line_no, element.raw
         if found.get("kind") == "Workload":
             workloads[kube.key_of(found)] = job.job
-    _add_events(told, workloads, jobs)
+    _add_events(recorded, workloads, jobs)
     if jobs:
         _write(jobs, rows, sink)
     _write_queues(quotas, {job.queue for job, _, _ in jobs.values() if job.queue}, sink)
@@ -120,11 +120,11 @@ def _take(
 
 
 def _add_events(
-    told: list[kube.Event], workloads: dict[str, str], jobs: dict[str, tuple[JobHistory, int, bytes]]
+    recorded: list[kube.Event], workloads: dict[str, str], jobs: dict[str, tuple[JobHistory, int, bytes]]
 ) -> None:
     """Add attempts that only events show to the jobs of the same file."""
     of: dict[str, list[kube.Event]] = {}
-    for event in told:
+    for event in recorded:
         of.setdefault(event.workload, []).append(event)
     for workload, some in of.items():
         if workload in workloads:

@@ -29,7 +29,7 @@ from gpuctl.ingest.yarn.summary import diagnosis
 NAME = "spark-events"
 _LINE_LIMIT = 16 * 2**20
 _EVENT = re.compile(rb'\{"Event":"(?:org\.apache\.spark\.[\w.$]{1,100}\.)?(\w{5,80})"[,}]', re.ASCII)
-"""An event as Spark writes it: only what is not read is told by it, without decoding."""
+"""An event as Spark writes it: finds those that are not read without decoding them."""
 _SIGN = re.compile(rb'"Event"\s{0,4}:\s{0,4}"SparkListener')
 _CONTAINER = re.compile(r"/(container_\w{10,80})(?:/|$)", re.ASCII)
 _READ = frozenset(

@@ -411,15 +411,15 @@ def events(found: dict[str, Any]) -> list[Event]:
     return [Event(f"{space}/{name}" if space else name, evicted, time) for time in sorted(times)]
 
 
-def add_earlier(job: JobHistory, told: list[Event]) -> None:
+def add_earlier(job: JobHistory, recorded: list[Event]) -> None:
     """Add the attempts of a job that events show to have ended in an eviction and its own conditions do not show.
 
     Args:
         job: as its snapshots show it.
-        told: all events of its Workload.
+        recorded: all events of its Workload.
     """
     admitted: float | None = None
-    for one in sorted(told, key=lambda event: (event.ts, event.evicted)):
+    for one in sorted(recorded, key=lambda event: (event.ts, event.evicted)):
         if not one.evicted:
             admitted = one.ts
             continue
